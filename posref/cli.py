@@ -713,7 +713,8 @@ def _op_of(arguments):
 
     with contextlib.suppress(ValueError):
         name = (arguments.preset or "").replace("-", "_")
-        return (ops.presets().get(name) or presets.op_and_settings(arguments.preset, arguments.layer, arguments.part))[0]
+        asked = arguments.preset, arguments.layer, arguments.part, arguments.layout
+        return (ops.presets().get(name) or presets.op_and_settings(*asked))[0]
     return ""
 
 

@@ -161,6 +161,17 @@ def _of_calls(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
         "cache_not_read",
         _mistake("the keys of earlier calls are not seen", "Append new keys to those of earlier calls.", mask=own),
     )
+    counted = keys - np.repeat(keys[:, list(parts.ends[:-1])], np.diff(parts.ends), axis=1)
+    if last:
+        yield (
+            "each_call_from_zero",
+            _mistake(
+                "queries and keys of each call are counted from 0",
+                remedy,
+                key_positions=counted,
+                query_positions=query - query[:, :1],
+            ),
+        )
     if last > 1:
         again = keys * np.repeat(np.arange(last, 0, -1), np.diff(parts.ends))
         yield (

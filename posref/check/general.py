@@ -116,10 +116,11 @@ def clipped(got: np.ndarray, right: Any = (-np.inf, np.inf)) -> dict[str, Mistak
 
 
 def _band(a: Arguments, got: np.ndarray | None) -> Iterator[Named]:
-    """The offsets j - i whose keys a mask of positions sees, where they are all from one number to another."""
-    if got is None or not got.any() or not {"query_positions", "key_positions"} <= a.keys():
+    """The offsets j - i whose keys a mask sees, where they are all from one number to another."""
+    placed = {"query_positions", "key_positions"} <= a.keys()
+    if got is None or not got.any() or not (placed or (got.ndim > 1 and got.shape[-1] == got.shape[-2])):
         return
-    every = _offsets(a)
+    every = _offsets(a, got)
     seen = every[got != 0] if got.shape == every.shape else every
     first, last = (None if seen.min() == every.min() else seen.min()), (None if seen.max() == every.max() else seen.max())
     if first is None and last is None:
@@ -130,11 +131,15 @@ def _band(a: Arguments, got: np.ndarray | None) -> Iterator[Named]:
     asked = {end: "" if abs(other - end) == 1 else f", next to which {other} was asked," for end, other in nearest.items()}
     words = " ".join(f"{word} {end}{asked[end]}" for word, end, _ in ends if end is not None)
     bug = f"exactly the keys of the offsets j - i {words} are seen"
-    yield _mistake("other_offsets", lambda f, a: (low <= _offsets(a)) & (_offsets(a) <= high), bug, "Compare both ends.")
+    within = lambda a: (low <= _offsets(a, got)) & (_offsets(a, got) <= high)  # noqa: E731
+    yield _mistake("other_offsets", lambda f, a: np.broadcast_to(within(a), got.shape), bug, "Compare both ends.")
 
 
-def _offsets(a: Arguments) -> np.ndarray:
-    return a.key_positions[..., None, :] - a.query_positions[..., :, None]
+def _offsets(a: Arguments, got: np.ndarray) -> np.ndarray:
+    """Key minus query, by position, or by row and column where there are no positions."""
+    if "key_positions" in a:
+        return a.key_positions[..., None, :] - a.query_positions[..., :, None]
+    return np.broadcast_to(np.arange(got.shape[-1]) - np.arange(got.shape[-1])[:, None], got.shape)
 
 
 def _in_bits(bits: int) -> Any:

@@ -380,7 +380,8 @@ def _of_preset(preset: str, settings: dict[str, Any]) -> tuple[str, dict[str, An
         models = f"models like {', '.join(near)}" if near else "the models that `posref explain` knows by name"
         raise ValueError(f"check.check: there is no preset {preset!r}; there are {', '.join(presets)} and {models}")
     try:
-        return released.op_and_settings(preset, settings.pop("layer", None), settings.pop("part", None))
+        chosen = settings.pop("layer", None), settings.pop("part", None)
+        return released.op_and_settings(preset, *chosen, settings.get("layout"))
     except ValueError as error:
         raise ValueError(f"check.check: {preset}: {error}") from None
 
@@ -485,12 +486,28 @@ def _question(report: Report, caller: Caller, a: Arguments, model: str | None) -
     return engine.Question(caller.op, a, allowed if model is None else (model,))
 
 
+def _of_masked_keys(report: Report, caller: Caller, question: engine.Question) -> None:
+    """Say so where numbers that are not finite come from the mask: without masked keys the output is right."""
+    a = question.a
+    if np.asarray(a.get("mask", ())).dtype != bool or a.mask.all():
+        return
+    open_mask = Arguments(a | {"mask": np.ones_like(a.mask)})
+    with suppress(Misbehaved):
+        if is_right(engine.Question(question.op, open_mask, question.models), caller(open_mask)):
+            words = "your output is right where no key is masked; masked keys make it infinite or NaN"
+            remedy = "Put -inf into the scores, before the softmax, and select with where: 0 times inf, and inf - inf, are NaN."
+            report.diagnosis.append(Finding("mask_not_finite", words, remedy))
+            report.advice.append(remedy)
+
+
 def _first(report: Report, caller: Caller, question: engine.Question, got: Any) -> bool:
     """Whether the first output is right, with what it cannot be told from and how its angles were made; else what it is."""
     got = reshaped(got, question)
     right = judged(report, question, got, partial(phases.stages, call=caller), pairs=True) and decided(report, question)
     if got.any():  # zeros have one name
         invariants.check(report, question, got)
+    if not right and not report.diagnosis and not np.isfinite(got).all():
+        _of_masked_keys(report, caller, question)
     if not right and not report.diagnosis:
         call_repeats(report, caller, question, got)
     if right and report.precision:

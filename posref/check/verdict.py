@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from posref import ops, pairing
-from posref.check import frameworks, general, other_settings
+from posref.check import frameworks, general, other_settings, weights
 from posref.check.engine import Found, Named, Question, ratios
 from posref.check.ranged import MEANING, models
 from posref.check.report import Finding, Precision, Report
+from posref.check.rotary import waves
 from posref.check.rounded import BITS
 from posref.check.tensors import round_to
 from posref.check.wrong_elements import broadcast, not_computed, not_finite, untouched, worst_element
@@ -55,6 +56,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
             )  # n + 1 for n may be one too many in the result
         yield general.hypotheses(question, got)
         yield not_computed(question, got)
+        yield from waves.stages(question, got)
 
     def stages(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
         yield from single(question, got)
@@ -93,6 +95,9 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         _named(report, question, found if found.fits else _read(question.ask(got, stages), question, got))
     if not report.diagnosis:
         _constant_named(report, question, got)
+    if not report.diagnosis and (words := weights.added(question, got)):
+        report.diagnosis.append(Finding("bias_added", f"your output is that of right scores to which {words}", weights.REMEDY))
+        report.advice.append(weights.REMEDY)
     return False
 
 

@@ -96,7 +96,10 @@ def untouched(got: np.ndarray, inputs: Any, box: tuple[Any, ...] = ()) -> str:
 
 
 def not_computed(question: Question, got: np.ndarray) -> Iterator[Named]:
-    """A part of one axis that is 0 or equals an input, where nothing else is wrong; three numbers that are lost show it."""
+    """A part that is 0 or equals an input, where nothing else is wrong; three numbers that are lost show it.
+
+    The part is some entries of one axis, or all positions from one on.
+    """
     wrong = ratios(got, question.right, question.tolerance[question.models[-1]]) > 1
     for axis, name in enumerate(names(question)):
         part = np.asarray(wrong.any(axis=tuple(i for i in range(wrong.ndim) if i != axis), keepdims=True))
@@ -108,6 +111,17 @@ def not_computed(question: Question, got: np.ndarray) -> Iterator[Named]:
             said = those.removeprefix("; all in ") or f"some {name}"
             bug = f"{said} of the result {found.replace('is', 'are').replace('equals', 'equal')}: that part is not computed"
             yield "part_not_computed", Mistake(result(partial(_put, part, source)), bug, "", PART)
+    rows = _positions(question, wrong)
+    if rows is None or not wrong.any():
+        return
+    first = rows[wrong.any(axis=-1)].min()
+    part = np.asarray(rows >= first)[..., None]
+    place = tuple(np.nonzero(part[..., 0]))
+    if first > 0 and len(np.unique(question.right[place])) >= 3 and (found := untouched(got, question.a, place)):
+        source = question.a[found.removeprefix("equals ")] if found != "is 0" else 0
+        bug = f"from position {first} on the result {found}: a table of cos and sin that ends there, or a loop that stops"
+        remedy = f"Make the table as long as the longest text: longer than {first} rows."
+        yield "positions_not_computed", Mistake(result(partial(_put, part, source)), bug, "", remedy)
 
 
 def _put(part: np.ndarray, source: Any, y: Any) -> Any:

@@ -67,13 +67,15 @@ def known_values():
     return [*(vars(group) for group in groups), *(group.bias for group in groups if group.bias)]
 
 
-def op_and_settings(source, layer=None, part=None):
+def op_and_settings(source, layer=None, part=None, layout=None):
     """What `posref.check` asks of a model: the name of an op and its settings. `source` is what `explain` takes.
 
-    `layer` and `part` choose among layers that differ; the part "indexer" is the second rotation of sparse attention.
+    `layer` and `part` choose among layers that differ; the part "indexer" is the second rotation of sparse attention. `layout`
+    says how features are paired where no key of the configuration does.
     ValueError if they ask for several things, or for none that can be checked.
     """
     groups = _indexers(explanation(source), layer) if part == "indexer" else chosen(explanation(source), layer, part).layers
+    groups = [replace(group, layout=group.layout or layout) if group.encoding == "rope" else group for group in groups]
     found = {json.dumps([question, by_length(group)]): group for group in groups if (question := _question(group))}
     if len(found) != 1:
         places = [f'layer={g.indices[0]}, part="{g.part}"' if g.part else f"layer={g.indices[0]}" for g in found.values()]
@@ -105,7 +107,7 @@ def _question(group):
 
 def rotation(group):
     if group.layout is None:
-        raise ValueError("which features form a pair is not known; no key says it")
+        raise ValueError("which features form a pair is not known; no key says it: pass layout=")
     pairs = len(group.frequencies if group.index is None else group.index)
     settings = {"dim": 2 * pairs, "layout": group.layout}
     if attending(group) > 2 * pairs:

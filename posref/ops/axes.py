@@ -6,6 +6,7 @@ from itertools import permutations
 
 import numpy as np
 
+from posref import pairing
 from posref.ops import Mistake, layers, missing, result, using
 from posref.ops.common import OTHER_LAYOUT, rounded
 from posref.ops.rope import MISTAKES as ROPE
@@ -160,6 +161,19 @@ def _of_features(spread):
     return wrong
 
 
+def _two_layouts(pairs, tables):
+    """Pairs of one layout with full-width tables of another, each by the layout asked for."""
+
+    def wrong(f, a):
+        angle = _angle(a, np.array(a.axis), np.arange(a.dim // 2))
+        wide = pairing.join(angle, angle, tables(a.layout))
+        first, second = pairing.split(a.x[..., : a.dim], pairs(a.layout))
+        quarter = pairing.join(-second, first, pairs(a.layout))
+        return np.concatenate([a.x[..., : a.dim] * np.cos(wide) + quarter * np.sin(wide), a.x[..., a.dim :]], axis=-1)
+
+    return wrong
+
+
 def _cos_sin_swapped(f, a):
     angle = _angle(a, np.array(a.axis), np.arange(a.dim // 2))
     return rope.rotate(a.x, np.sin(angle), np.cos(angle), layout=a.layout, rotary_dim=a.dim)
@@ -260,6 +274,8 @@ FURTHER = {
     "coordinates_plus_one": Mistake(
         using(coordinates=lambda a: a.coordinates + 1), "coordinates are counted from 1", remedy="Count from 0."
     ),
+    "tables_alone_right": ROPE["tables_alone_right"]._replace(wrong=_two_layouts(OTHER_LAYOUT.get, str), kind=""),
+    "tiled_tables": ROPE["tiled_tables"]._replace(wrong=_two_layouts(str, OTHER_LAYOUT.get), kind="", seen_in=()),
     "cos_sin_swapped": Mistake(
         _cos_sin_swapped, "cos and sin are exchanged", remedy="Check the order in which the tables are returned and unpacked."
     ),

@@ -26,6 +26,13 @@ def _by_feature(f, a):
     return xpos.rotate(a.x, *tables, scales, layout=a.layout, side=a.side)
 
 
+def _scales_at_rows(f, a):
+    rows = np.arange(a.x.shape[-2])
+    tables = rope.tables(per_head(a.positions, a.x), rope.frequencies(a.dim, a.base))
+    scales = xpos.scales(rows, a.dim, center=a.center, scale_base=a.scale_base)
+    return xpos.rotate(a.x, *tables, scales, layout=a.layout, side=a.side)
+
+
 MISTAKES = {
     "other_side": Mistake(
         using(side=lambda a: {"query": "key", "key": "query"}[a.side]),
@@ -50,6 +57,13 @@ MISTAKES = {
         "scale_base is halved: 256 in place of 512",
         "Scores decay twice as fast.",
         "Use the scale_base of the weights, 512 in the paper.",
+    ),
+    "scales_at_rows": Mistake(
+        _scales_at_rows,
+        "the factors are those of the rows 0, 1, 2, .. of this call, while the rotation has the positions",
+        "Scores of cached keys decay by the wrong offset.",
+        "Make the factors of the positions that the tables are made of.",
+        seen_in=("lucidrains/rotary-embedding-torch#27",),
     ),
     "other_layout": Mistake(
         using(layout=lambda a: OTHER_LAYOUT[a.layout]),

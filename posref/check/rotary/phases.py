@@ -18,6 +18,7 @@ from posref.check.ranged import ALL_MODELS, growth
 from posref.check.rotary import schedules, sections
 from posref.ops import Arguments, Mistake, using
 from posref.ops.common import per_head
+from posref.ops.rope import _theta
 
 NEAR = 300  # up to here most tables reach, and 16 bits hold most positions
 DIGITS = (1, 2, 3, 4, 6, 9)
@@ -34,6 +35,8 @@ MAGNITUDE = (
 )
 SCALED = "A ratio that rises from 1 to a constant is a scaling for long context (Llama 3, YaRN): ask for it or remove it."
 COMPARE = "Compare your frequencies with those asked for: base, rotated width, and the factors and lengths of the schedule."
+FAST = "Print your frequencies: they fall from 1 to about 1/base; no list that grows, and no base below 0, does so."
+FACTORS = (2, 4, 8, 16, 32, 40, 64, 128)  # of scalings of released models
 ZERO = 2.0**-26  # below the smallest number of float16
 
 Stage = list[Named]
@@ -99,6 +102,8 @@ def stages(question: Question, got: np.ndarray, call: Caller | None = None) -> I
         answer = base.answer(question)
         read = None if answer is None or answer.shape != got.shape else _read(question, got, pairs)
         if answer is None or read is None:
+            if answer is not None and pairs is not None:
+                yield _of_vectors(question, got, base, pairs)
             continue
         fresh = not any(_same(pairs, other) for other in seen)
         seen.append(pairs)
@@ -238,6 +243,11 @@ def _from_phases(question: Question, got: np.ndarray, base: Base, pairs: Pairs |
     yield from _one_more(question, prepared)
     if exact is not None and theirs.phases.shape[1] >= 4:
         yield _used(question, prepared, theirs, exact)
+    signed = _estimated(theirs)
+    if exact is not None and signed is not None and _fit(theirs) is None:
+        yield prepared.plus(*_in_both_directions(signed[1], turning)).named()
+    if pairs is not None:
+        yield _of_vectors(question, got, prepared, pairs)
 
 
 def _known(question: Question, name: str, mistake: Mistake, pairs: Pairs | None) -> Fit | None:
@@ -259,8 +269,11 @@ def _near(question: Question, got: np.ndarray) -> np.ndarray:
     return np.broadcast_to(rows <= NEAR, got.shape[:-1])
 
 
-def _fit(read: Phases, limit: float = np.inf) -> Fit | None:
-    """Frequencies by doubling along the positions up to `limit`; None without positions 0 and 1 or with nothing that turns."""
+def _estimated(read: Phases, limit: float = np.inf) -> tuple[np.ndarray, np.ndarray] | None:
+    """Phases at 0 and frequencies by doubling along the positions up to `limit`; None without positions 0 and 1.
+
+    Frequencies are those from -pi to pi that turn alike at whole positions.
+    """
     order = [int(np.flatnonzero(read.positions == p)[0]) for p in np.unique(read.positions) if p <= limit]
     at, phase = read.positions[order], read.phases[order]
     if len(at) < 3 or at[0] != 0 or at[1] != 1 or not phase.size:
@@ -268,6 +281,15 @@ def _fit(read: Phases, limit: float = np.inf) -> Fit | None:
     start, estimate = phase[0], _wrap(phase[1] - phase[0])
     for p, row in zip(at[2:], phase[2:], strict=True):
         estimate = estimate + _wrap(row - start - p * estimate) / p
+    return start, estimate
+
+
+def _fit(read: Phases, limit: float = np.inf) -> Fit | None:
+    """Frequencies of one sign and the offset of the positions; None where pairs turn in both directions, or not at all."""
+    estimated = _estimated(read, limit)
+    if estimated is None:
+        return None
+    start, estimate = estimated
     sign = 1 if np.median(estimate[: max(1, len(estimate) // 2)]) >= 0 else -1
     if (sign * estimate <= 0).any():
         return None
@@ -377,6 +399,59 @@ def _used(question: Question, base: Base, read: Phases, exact: Fit) -> Stage:
     ).named()
 
 
+def _of_vectors(question: Question, got: np.ndarray, base: Base, pairs: Pairs) -> Stage:
+    """The position that each vector was turned by, where heads or texts with one position turn differently.
+
+    It is the one asked for plus a difference, as the phases say, or that of some token.
+    """
+    answer, x = base.answer(question), question.a[question.op.turned]
+    if answer is None or x.ndim != 4 or answer.shape != got.shape or "positions" not in question.a:
+        return []
+    a = question.a
+    theta = a.get("sign", 1) * _theta(a.dim, a.base, a.exponent_dim, a.frequencies)
+    if len(theta) < 4 or len(theta) != len(pairs.first) or (theta == 0).any():
+        return []
+    asked = np.broadcast_to(per_head(a.positions, x), x.shape[:-1])
+    with np.errstate(all="ignore"):
+        theirs, right = (y[..., pairs.to_first] + 1j * y[..., pairs.to_second] for y in (got, answer))
+        turned = np.angle(theirs * right.conj())
+    moved = np.rint(_positions_of(turned.reshape(-1, len(theta)), theta)).reshape(asked.shape)
+    known = np.unique(np.append(asked, 0))
+    off = [np.abs(_wrap(turned - (each - asked)[..., None] * theta)).max(axis=-1) for each in known]
+    tables = {"positions_of_vectors": asked + moved, "positions_of_other_rows": known[np.argmin(off, axis=0)]}
+    if np.array_equal(*tables.values()):
+        del tables["positions_of_other_rows"]
+    found = [_by_vector(name, used, asked) for name, used in tables.items() if _several(used, asked)]
+    return [each for one in found for each in base.plus(*one).named()]
+
+
+def _several(used: np.ndarray, asked: np.ndarray) -> bool:
+    """Whether vectors of one position turn by several, or by each other's: no function of the position explains that."""
+    function = [np.ptp(used[asked == each]) == 0 for each in np.unique(asked)]
+    return not all(function) or (len({*used.ravel()} - {*asked.ravel(), 0}) == 0 and (used != asked).mean() > 0.5)
+
+
+def _by_vector(name: str, used: np.ndarray, asked: np.ndarray) -> Named:
+    difference, head = used - asked, np.arange(asked.shape[1])[:, None]
+    place = tuple(int(i) for i in np.unravel_index(int((difference != 0).argmax()), asked.shape))
+    words = (
+        f"{np.count_nonzero(difference)} of {asked.size} vectors turn by another position: that of text {place[0]}, head "
+        f"{place[1]}, row {place[2]} by {used[place]:g} instead of {asked[place]:g}"
+    )
+    rows = asked[:, 0].ravel()
+    strided = np.append(rows, np.zeros(rows.size))[2 * np.arange(rows.size)].reshape(asked[:, 0].shape)
+    if (difference == difference[0, 1, 0] * head).all():
+        words += f"; it is the position plus {difference[0, 1, 0]:g} for each head"
+    elif (used == strided[:, None]).all():
+        words += "; row i turns as row 2 i: the table is read with twice its stride"
+    elif (used == used[:1, :1]).all():
+        words += "; all texts and heads turn alike"
+    elif np.array_equal(used - used.min(), (np.arange(asked.size) // asked.shape[1] % asked.shape[2]).reshape(asked.shape)):
+        words += "; rows are counted as in (batch, n, heads, d)"
+    remedy = "Compare the strides of x and of the tables: which text, head and token each row in memory is."
+    return name, _mistake(using(positions=used), words, remedy)
+
+
 # what was read, as mistakes
 
 
@@ -414,6 +489,8 @@ def _magnitude(number: float, asked: float = 1.0) -> Named:
     said, words = number * asked, f"{asked:.6g}, the magnitude that you asked for"
     bug, name = f"cos and sin times {said:.6g}{_yarn(said)}", f"magnitude {said:.6g}"
     remedy = "The rotation asked for keeps norms. Remove the factor; where the model has one (YaRN, LongRoPE), pass magnitude=."
+    if bug.endswith("twice"):
+        remedy = "Take it once: attention_factor is the final factor, mscale is multiplied by the logarithm."
     for power, called, what, advice in MAGNITUDES if asked != 1 else ():
         if abs(said - asked**power) < 1e-5:
             said, name, bug, remedy = asked**power, f"magnitude_{called}", f"cos and sin {what} by {words}", advice
@@ -427,6 +504,9 @@ def _yarn(number: float) -> str:
         factor = np.exp((abs(number) ** (1 / power) - 1) / 0.1)
         if 1 < factor < 1000 and abs(factor - round(factor)) < 1e-2 and round(factor) > 1:
             return f", the YaRN attention factor 0.1 ln(s) + 1 of s = {round(factor)}{word}"
+    for factor in FACTORS:
+        if abs(0.1 * (0.1 * np.log(factor) + 1) * np.log(factor) + 1 - number) < 1e-5:
+            return f", 0.1 m ln(s) + 1 with s = {factor} and the attention factor itself for m: the logarithm is taken twice"
     return ""
 
 
@@ -505,10 +585,35 @@ def _still(a: Arguments, turns: np.ndarray) -> Named:
     return "pairs_still", _mistake(using(frequencies=used), bug, "Turn every pair that is to turn.", "base")
 
 
+def _in_both_directions(estimate: np.ndarray, turning: np.ndarray) -> Named:
+    whole = np.zeros(len(turning))
+    whole[turning] = estimate
+    shown = ", ".join(f"{whole[t]:.4g} of pair {t}" for t in sorted({0, 1, 2, len(whole) - 1} & {*range(len(whole))}))
+    bug = f"other frequencies, as if they were {shown}: up to whole turns a position, some are negative, 0 or far too large"
+    return "other_frequencies", _mistake(using(frequencies=whole), bug, FAST, "base")
+
+
 def _measured(frequencies: np.ndarray, exact: np.ndarray, turning: np.ndarray) -> Named:
     ratio, whole = exact / frequencies, np.zeros(len(turning))
     whole[turning] = frequencies
     shown = ", ".join(f"{ratio[t]:.4g} at pair {t}" for t in sorted({0, len(ratio) // 4, len(ratio) // 2, len(ratio) - 1}))
-    bug = f"other frequencies: those asked divided by those used are {shown}"
+    bug = f"other frequencies: those asked divided by those used are {shown}{_where_scaled(ratio, exact)}"
     rises = abs(ratio[0] - 1) < 1e-3 and (np.diff(ratio) > -1e-3 * ratio[1:]).all() and ratio[-1] > 1
     return "other_frequencies", _mistake(using(frequencies=whole), bug, SCALED if rises else COMPARE, "base")
+
+
+def _where_scaled(ratio: np.ndarray, exact: np.ndarray) -> str:
+    """Where the frequencies asked for are kept at first, then blended and then divided: which of these are other ones."""
+    t, wrong = np.arange(len(exact)), np.flatnonzero(np.abs(ratio - 1) > 1e-3)
+    if len(exact) < 8 or not len(wrong):
+        return ""
+    divided = (exact[1] / exact[0]) ** t * exact[0] / exact
+    kept, last = np.abs(divided - 1) <= 1e-3, np.abs(divided / divided[-1] - 1) <= 1e-3
+    if not (kept[:3].all() and last[-3:].all() and divided[-1] > 1.01) or kept[wrong].any():
+        return ""
+    blended = np.flatnonzero(~kept & ~last)
+    if not last[wrong].any():
+        part = f"the ramp of the schedule is another one: pairs {blended[0]} to {blended[-1]} are blended"
+    else:
+        part = f"those that are kept are right; those that are blended or divided by {divided[-1]:.4g} are not"
+    return f"; {part}"

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from posref.check.report import Report
 from posref.check.rotary import schedules
 from posref.check.tensors import as_float64
 from posref.ops import Mistake
+from posref.rotary import scaling
 
 LARGEST = 10**8  # every position up to it may be a limit or a modulus, and is tried
 WIDEST = 2**16
@@ -37,7 +39,7 @@ def check_rope(
     axes: str = "bhnd",
     model: str | None = None,
     seed: int | None = None,
-    magnitude: float = 1.0,
+    magnitude: float | None = None,
     sign: int = 1,
     schedule: str | None = None,
     **settings: Any,
@@ -62,7 +64,8 @@ def check_rope(
     `frequencies` `(rotary_dim/2,)`; 0 for pairs that do not turn. The report says if they are a known schedule. A function
     makes them of the length of a text, which is the largest position of the batch and one.
 
-    `magnitude` multiplies cos and sin (YaRN, LongRoPE; no schedule does it); `sign=-1` is a turn by -m;
+    `magnitude` multiplies cos and sin (YaRN, LongRoPE), 1 by default; where YaRN is asked for and `magnitude` is not
+    given, that of YaRN is right too, and the report says so. `sign=-1` is a turn by -m;
     `layout="interleaved_to_half"` reads pairs (2t, 2t+1) and writes (t, t + dim/2), as DeepSeek does. `positions="range"`
     passes none, which count from 0, and `"offset"` the integer where they start: fewer mistakes show. Several axes and xPos are
     `check(fn, "axes.rotate", ..)` and `check(fn, "xpos.rotate", ..)`; what a configuration asks for is
@@ -87,7 +90,8 @@ def check_rope(
     _require.choice("check.check_rope", "layout", layout, LAYOUTS)
     _require.choice("check.check_rope", "positions", positions, ("batch", "shared", "range", "offset"))
     _require.choice("check.check_rope", "sign", sign, (1, -1))
-    _require.positive("check.check_rope", "magnitude", magnitude)
+    if magnitude is not None:
+        _require.positive("check.check_rope", "magnitude", magnitude)
     _at_most(WIDEST, "dim", dim)
     _at_most(LARGEST, "max_position", max_position)
     if width > dim:
@@ -108,7 +112,8 @@ def check_rope(
     else:
         asked |= _given(frequencies, width, base, exponent_dim)
         known = None if callable(frequencies) else schedules.named(asked["frequencies"])
-    asked |= {name: value for name, value in {"magnitude": float(magnitude), "sign": sign}.items() if value != 1}
+    asked |= {name: value for name, value in {"magnitude": float(magnitude or 1), "sign": sign}.items() if value != 1}
+    own = float(scaling.yarn_magnitude(float(settings["factor"]))) if schedule == "yarn" and magnitude is None else None
     asked |= {"positions": positions} if positions != "batch" else {}
     asked |= {"max_position": int(max_position)} if max_position != 1_000_000 else {}
     convention, told, by_keyword = conventions.recognised(fn), list[str](), list[str]()
@@ -127,7 +132,13 @@ def check_rope(
         asked |= {"positions": "shared"} if ways["positions"] == "shared" else {}
         words = f"; called as {convention} with tables {form}: frequencies and positions were given, not checked"
     for name, part in enumerate(parts):
-        report = check(part, op, to=to, to_positions=to_positions, axes=axes, model=model, seed=seed, **asked)
+        ask = partial(check, part, op, to=to, to_positions=to_positions, axes=axes, model=model, seed=seed)
+        report = ask(**asked)
+        if own and [each.name for each in report.diagnosis] == [f"magnitude {own:.6g}"]:
+            report = ask(**asked, magnitude=own)
+            report.ambiguous.append(
+                f"the magnitude: cos and sin are multiplied by {own:.6g}, as YaRN's; pass magnitude= to demand a number."
+            )
         report.subject += (f"; frequencies: {known}" if known else "") + words + "".join(told[:1])
         if not report.ok:
             report.subject += (

@@ -1,0 +1,184 @@
+"""What is measured in an output names the cause: the position of each vector, frequencies, a bias, a band, a table's end."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from posref.check import check, check_cache, check_rope
+from posref.ops import op
+from tests.every import every
+
+ROPE = {"dim": 16, "layout": "half"}
+SINES = {"dim": 16, "layout": "interleaved"}
+AXES = {"dim": 16, "layout": "half", "axis": np.repeat([0, 1], 4)}
+FALLING = 10000.0 ** (-np.arange(0, 16, 2) / 16)
+
+
+def turned(x, positions, frequencies=FALLING):
+    angle = np.float64(positions)[..., None] * frequencies
+    a, b = x[..., :8], x[..., 8:16]
+    rotated = a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)
+    return np.concatenate([*rotated, x[..., 16:]], axis=-1)
+
+
+def of_rows(x, start, heads_first):
+    texts, heads, n, _ = x.shape
+    row = np.arange(texts * heads * n).reshape(texts, heads, n)
+    return turned(x, start + (row % n if heads_first else row // heads % n))
+
+
+def strided(x, positions, stride):
+    rows = np.append(positions.ravel(), np.zeros(positions.size, int))
+    return turned(x, rows[stride * np.arange(positions.size)].reshape(positions.shape)[:, None])
+
+
+def ending(x, positions, rows):
+    return np.where((positions < rows)[:, None, :, None], turned(x, positions[:, None]), 0)
+
+
+def waves(positions, frequencies):
+    angle = np.float64(positions)[..., None] * frequencies
+    return np.stack([np.sin(angle), np.cos(angle)], axis=-1).reshape(*positions.shape, 16)
+
+
+def softmax(scores):
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def crossed(q, k, v, bias):
+    offsets = np.arange(k.shape[2]) - np.arange(q.shape[2])[:, None]
+    return softmax(q @ k.swapaxes(2, 3) + bias * np.sin(offsets + np.arange(q.shape[1])[:, None, None])) @ v
+
+
+def masked_late(q, k, v, mask, late):
+    scores = q @ k.swapaxes(2, 3) / 4
+    with np.errstate(all="ignore"):
+        return np.where(mask, softmax(scores), -np.inf) @ v if late else softmax(np.where(mask, scores, -np.inf)) @ v
+
+
+def documents(lengths, band):
+    of = np.repeat(np.arange(len(lengths)), lengths)
+    return abs(np.arange(len(of))[:, None] - np.arange(len(of))) <= 3 if band else of[:, None] == of
+
+
+def two_layouts(x, coordinates, half):
+    angle = np.float64(coordinates).repeat(4, axis=1) * FALLING
+    wide = np.tile(angle, 2)
+    other = np.stack([-x[..., 1::2], x[..., ::2]], axis=-1).reshape(x.shape)
+    quarter = np.concatenate([-x[..., 8:], x[..., :8]], axis=-1) if half else other
+    return x * np.cos(wide) + quarter * np.sin(wide)
+
+
+CASES = [  # what is asked, a function that is right with one value and wrong with another one, and the name
+    (
+        "rope.rotate",
+        ROPE,
+        lambda x, p, s: turned(x, p[:, None] + s * np.arange(x.shape[1])[:, None]),
+        0,
+        1,
+        "positions_of_vectors",
+    ),
+    ("rope.rotate", ROPE | {"positions": "offset"}, of_rows, True, False, "positions_of_vectors"),
+    ("rope.rotate", ROPE | {"head_dim": 24}, strided, 1, 2, "positions_of_other_rows"),
+    ("rope.rotate", ROPE, ending, 2**40, 4096, "positions_not_computed"),
+    (
+        "rope.rotate",
+        ROPE,
+        lambda x, p, w: turned(x, p[:, None], w),
+        FALLING,
+        FALLING * np.resize([1, -1], 8),
+        "other_frequencies",
+    ),
+    ("sinusoidal.encode", SINES, waves, FALLING, 1 / FALLING, "frequencies_inverted"),
+    ("sinusoidal.encode", SINES, waves, FALLING, 31.25 * np.arange(8), "other_frequencies"),
+    ("t5.cross_attend", {}, crossed, 0.0, 1.0, "bias_added"),
+    ("attention.attend", {"scale": 0.25}, masked_late, False, True, "mask_not_finite"),
+    ("position_ids.document_mask", {"causal": False}, documents, False, True, "other_offsets"),
+    ("axes.rotate", AXES, two_layouts, True, False, "tables_alone_right"),
+]
+
+
+@every(CASES, name=lambda case: f"{case[0]} {case[5]}")
+def test_the_cause_is_named_and_right_passes(name, asked, fn, right, wrong, cause):
+    def bound(value):
+        return lambda *given: fn(*given, value)
+
+    assert check(bound(right), name, **asked).ok
+    report = check(bound(wrong), name, **asked)
+    assert [finding.name for finding in report.diagnosis] == [cause], str(report)
+
+
+RAMP = {"dim": 32, "base": 500000.0, "layout": "half", "schedule": "llama3", "factor": 8.0, "original_length": 8192}
+
+
+def of_frequencies(frequencies, magnitude=1.0):
+    def rotate(x, positions):
+        angle = np.float64(positions)[:, None, :, None] * frequencies
+        half = len(frequencies)
+        a, b = x[..., :half], x[..., half:]
+        return magnitude * np.concatenate([a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)], -1)
+
+    return rotate
+
+
+def test_another_ramp_is_said_to_be_one():
+    right = op("scaling.llama3").spec(
+        dim=32, base=5e5, factor=8.0, original_length=8192, low_freq_factor=1.0, high_freq_factor=4.0
+    )
+    plain = 5e5 ** (-np.arange(0, 32, 2) / 32)
+    blended = (right < 0.99 * plain) & (right > 1.01 * plain / 8)
+    other = np.where(blended, 0.8 * right, right)
+    asked = RAMP | {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    assert check_rope(of_frequencies(right), **asked).ok
+    assert "the ramp of the schedule" in str(check_rope(of_frequencies(other), **asked))
+    slower = np.where(right > 0.99 * plain, right, 0.8 * right)
+    assert "those that are kept are right" in str(check_rope(of_frequencies(slower), **asked))
+
+
+YARN = {
+    "dim": 32,
+    "base": 5e5,
+    "layout": "half",
+    "schedule": "yarn",
+    "factor": 64.0,
+    "original_length": 4096,
+    "truncate": True,
+}
+
+
+def test_the_magnitude_of_yarn_is_right_where_none_is_asked_for():
+    asked = {name: YARN[name] for name in ("dim", "base", "factor", "original_length", "truncate")}
+    made = partial(of_frequencies, op("scaling.yarn").spec(**asked))
+    own = 0.1 * np.log(64) + 1
+    assert check_rope(made(), **YARN).ok
+    report = check_rope(made(own), **YARN)
+    assert report.ok
+    assert "pass magnitude=" in str(report)
+    assert not check_rope(made(own), **YARN, magnitude=1.0).ok
+    assert not check_rope(made(1.2), **YARN).ok
+    assert "the logarithm is taken twice" in str(check_rope(made(0.1 * own * np.log(64) + 1), **YARN))
+
+
+def test_a_preset_whose_pairing_is_not_known_takes_it():
+    with pytest.raises(ValueError, match="pass layout="):
+        check(turned, preset="internlm2_5-7b")
+    report = check(lambda x, positions: x, preset="internlm2_5-7b", layout="half")
+    assert [finding.name for finding in report.diagnosis] == ["positions_zero"]
+
+
+def test_calls_that_are_counted_from_0():
+    def new():
+        past = []
+
+        def attend(q, k, v, positions):
+            own = np.arange(q.shape[2])
+            past.append((turned(k, own), v, positions))
+            keys, values, places = (np.concatenate(x, axis=i) for x, i in zip(zip(*past, strict=True), (2, 2, 1), strict=True))
+            seen = places[:, None, None, :] <= positions[:, None, :, None]
+            return softmax(np.where(seen, turned(q, own) @ keys.swapaxes(2, 3) / 4, -np.inf)) @ values
+
+        return attend
+
+    assert "each_call_from_zero" in [each.name for each in check_cache(new, dim=16, layout="half").diagnosis]
