@@ -158,11 +158,11 @@ def _head(t):
 FURTHER = {
     **{
         f"{short}_slopes": Mistake(
-            _slopes(lambda right, heads, b, bits=bits: rounded(right(heads, max_bias=b), bits)),
-            f"the slopes are held in {long} ({bits} bits)",
-            "Right where the number of heads is a power of two.",
-            "Keep the slopes in float32.",
-        )
+            _slopes(lambda right, heads, b, bits=bits: rounded(right(heads, max_bias=b), bits))
+        ).words(f"""
+            the slopes are held in {long} ({bits} bits)
+            Right where the number of heads is a power of two.
+            Keep the slopes in float32.""")
         for short, long, bits in (("bf16", "bfloat16", 8), ("f16", "float16", 11))
     },
     "row_form": Mistake(

@@ -123,12 +123,10 @@ def _base(base):
         w = rope.frequencies(a.dim, a.base) if a.frequencies is None else a.frequencies
         return f(**a | {"frequencies": base ** (-2 * np.arange(len(w)) / a.dim)}) if _geometric(w) else missing()
 
-    return Mistake(
-        wrong,
-        f"the base is {base:g}, another than the configuration says",
-        "Near tokens are almost right.",
-        "Read rope_theta from the configuration.",
-    )
+    return Mistake(wrong).words(f"""
+        the base is {base:g}, another than the configuration says
+        Near tokens are almost right.
+        Read rope_theta from the configuration.""")
 
 
 def _to_the_power(power):

@@ -99,14 +99,10 @@ def _padded_on_both_sides(left):
 
 
 FURTHER = {
-    name: Mistake(
-        _padded_on_both_sides(left),
-        f"zeros are put on both sides of the text, {words}; the state is not read",
-        "Tokens see the future.",
-        "Put all width - 1 rows in front: the state, or zeros where there is none.",
-        kind="rows",
-        only="convolve",
-    )
+    name: Mistake(_padded_on_both_sides(left), kind="rows", only="convolve").words(f"""
+        zeros are put on both sides of the text, {words}; the state is not read
+        Tokens see the future.
+        Put all width - 1 rows in front: the state, or zeros where there is none.""")
     for name, words, left in (
         ("padded_on_both_sides", "width // 2 of them in front", lambda rows: (rows + 1) // 2),
         (

@@ -96,11 +96,11 @@ FURTHER = {
                 f"{name}_turned": lambda a, joined=joined: joined(a)[..., a.q.shape[-1] :],
             }
         ),
-        f"{these} are joined as (rotated, content), {others} as (content, rotated)",
-        "Rotated features meet contents: scores are noise.",
-        "Join the parts of queries and keys in one order.",
         only="scores attend",
-    )
+    ).words(f"""
+        {these} are joined as (rotated, content), {others} as (content, rotated)
+        Rotated features meet contents: scores are noise.
+        Join the parts of queries and keys in one order.""")
     for name, these, others, joined in (
         ("q", "queries", "keys", _queries_turned_first),
         ("k", "keys", "queries", _keys_turned_first),

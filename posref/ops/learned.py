@@ -135,20 +135,19 @@ def _head(t):
 
 FURTHER = {
     f"row_{row}_zero": Mistake(
-        using(table=lambda a, row=row: np.where(np.arange(len(a.table))[:, None] == row, 0, a.table)),
-        f"row {row} of the table is 0: it is taken for the row of padding",
-        "One position has no encoding.",
-        "Pass no padding_idx to a table of positions, or the one that it was trained with.",
-    )
+        using(table=lambda a, row=row: np.where(np.arange(len(a.table))[:, None] == row, 0, a.table))
+    ).words(f"""
+        row {row} of the table is 0: it is taken for the row of padding
+        One position has no encoding.
+        Pass no padding_idx to a table of positions, or the one that it was trained with.""")
     for row in (0, 1)
 } | {
     f"rows_beyond_{n - 1}_{how}": Mistake(
-        using(positions=lambda a, n=n, change=change: change(a.positions, n)),
-        f"position p reads row {formula.format(n)}",
-        "Long texts lose order.",
-        "Refuse a position outside the table.",
-        only="encode",
-    )
+        using(positions=lambda a, n=n, change=change: change(a.positions, n)), only="encode"
+    ).words(f"""
+        position p reads row {formula.format(n)}
+        Long texts lose order.
+        Refuse a position outside the table.""")
     for n in (256, 512, 1024, 2048)
     for how, formula, change in (
         ("clamped", "min(p, {0} - 1), as a gather that clamps", lambda p, n: np.minimum(p, n - 1)),

@@ -49,12 +49,10 @@ def _flattened(table, height, width, convention):
 
 MISTAKES = {
     **{
-        f"as_{name}": Mistake(
-            _as(name),
-            f"the table is resized as in {name}: the kernel or the places between the rows differ",
-            "Close at every patch, and nowhere the same.",
-            "Take the kernel and the places of the model whose weights these are.",
-        )
+        f"as_{name}": Mistake(_as(name)).words(f"""
+            the table is resized as in {name}: the kernel or the places between the rows differ
+            Close at every patch, and nowhere the same.
+            Take the kernel and the places of the model whose weights these are.""")
         for name in NAMES
     },
     "other_kernel": Mistake(_kernel()).words("""

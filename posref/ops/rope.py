@@ -758,13 +758,10 @@ FURTHER = {
         only="rotate",
     ),
     **{
-        f"magnitude_on_{this}_alone": Mistake(
-            _magnitude_on(change),
-            f"the magnitude multiplies {this}, not {other}",
-            "Not a rotation: norms change.",
-            "Multiply both tables by the magnitude.",
-            only="rotate tables gradient",
-        )
+        f"magnitude_on_{this}_alone": Mistake(_magnitude_on(change), only="rotate tables gradient").words(f"""
+            the magnitude multiplies {this}, not {other}
+            Not a rotation: norms change.
+            Multiply both tables by the magnitude.""")
         for this, other, change in (
             ("cos", "sin", lambda cos, sin, magnitude: (cos, sin / magnitude)),
             ("sin", "cos", lambda cos, sin, magnitude: (cos / magnitude, sin)),

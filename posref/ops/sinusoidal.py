@@ -169,11 +169,11 @@ FURTHER = {
         Divide with /: in a // b the sign binds first and the quotient is rounded down."""),
     **{
         f"exponent_over_{width}": Mistake(
-            _angle_of(lambda m, w, a, width=width: m * a.base ** (-2 * np.arange(w.shape[-1]) / width)),
-            f"the exponent is divided by {width}, a number in the code, instead of dim",
-            "Frequencies fall too slowly or too fast.",
-            "Divide by the width of the encoding.",
-        )
+            _angle_of(lambda m, w, a, width=width: m * a.base ** (-2 * np.arange(w.shape[-1]) / width))
+        ).words(f"""
+            the exponent is divided by {width}, a number in the code, instead of dim
+            Frequencies fall too slowly or too fast.
+            Divide by the width of the encoding.""")
         for width in (64, 128, 256, 512, 768, 1024)
     },
     "exponent_not_divided": Mistake(_angle(lambda m, w: m * w ** w.shape[-1])).words("""

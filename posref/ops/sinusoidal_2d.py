@@ -109,13 +109,10 @@ def _moved(pixels):
 
 
 FURTHER = {
-    f"half_a_pixel_{words}": Mistake(
-        _moved(pixels),
-        f"half a pixel is {done} the counts before they are divided{where}",
-        "All places move by half a pixel: weights of DETR expect others.",
-        "Divide the counts as they are.",
-        only="normalized",
-    )
+    f"half_a_pixel_{words}": Mistake(_moved(pixels), only="normalized").words(f"""
+        half a pixel is {done} the counts before they are divided{where}
+        All places move by half a pixel: weights of DETR expect others.
+        Divide the counts as they are.""")
     for words, pixels, done, where in (
         ("less", -0.5, "subtracted from", ", as Deformable DETR does"),
         ("more", 0.5, "added to", ""),

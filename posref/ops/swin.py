@@ -235,23 +235,17 @@ def _cls_exchanged(a):
 
 FURTHER = {
     **{
-        f"{words}_alone": Mistake(
-            using(coordinates=lambda a, keep=keep: a.coordinates * keep),
-            f"the mask is filled by the {words} alone: the slices of the other axis are missing",
-            "Windows see across one edge of the image.",
-            "Number the regions by both axes: nine of them.",
-            only="shift_mask",
-        )
+        f"{words}_alone": Mistake(using(coordinates=lambda a, keep=keep: a.coordinates * keep), only="shift_mask").words(f"""
+            the mask is filled by the {words} alone: the slices of the other axis are missing
+            Windows see across one edge of the image.
+            Number the regions by both axes: nine of them.""")
         for words, keep in (("rows", [1, 0]), ("columns", [0, 1]))
     },
     **{
-        f"window_{n}": Mistake(
-            using(height=_window_of(n), width=_window_of(n)),
-            f"offsets are divided by {n - 1}, as if the model had been trained with windows of {n} by {n}",
-            "Every offset but 0 has another bias.",
-            "Divide by the trained window less one: pretrained_window_size, or window_size where that is 0.",
-            only="continuous_bias",
-        )
+        f"window_{n}": Mistake(using(height=_window_of(n), width=_window_of(n)), only="continuous_bias").words(f"""
+            offsets are divided by {n - 1}, as if the model had been trained with windows of {n} by {n}
+            Every offset but 0 has another bias.
+            Divide by the trained window less one: pretrained_window_size, or window_size where that is 0.""")
         for n in (2, 6, 7, 8, 12, 14, 16, 24)
     },
     "logarithm_to_base_2": Mistake(
