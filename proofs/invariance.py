@@ -10,19 +10,7 @@ import sympy as sp
 from posref import attention
 from posref.offsets import offsets
 from posref.relative import alibi, deberta, nezha, shaw, t5, transformer_xl, xlnet
-from proofs.kit import (
-    SizedArray,
-    all_paths,
-    assuming,
-    filled,
-    index,
-    prove_equal,
-    size,
-    sized,
-    symbol,
-    symbols,
-    theorem,
-)
+from proofs.kit import SizedArray, all_paths, assuming, filled, index, prove_equal, size, sized, symbol, symbols, theorem
 
 N, MEM, H, D = size("n"), size("mem"), size("h"), size("d")
 M = N + MEM  # keys: at least one more than queries, so that the oldest can be dropped
@@ -177,10 +165,7 @@ def scores_by_distance(q, k, r):
     """Scores of Transformer-XL and of XLNet, all tokens being in one segment; r begins with a distance that no pair has."""
     (u, w, s), e, same = (sized(name, H, D) for name in "uws"), sized("e", 2, H, D), filled((q.shape[1], k.shape[1]), sp.true)
     scale = symbol("scale")
-    return (
-        transformer_xl.scores(q, k, r[:, 1:], u, w, scale=scale),
-        xlnet.scores(q, k, r, e, u, w, s, same, scale=scale),
-    )
+    return (transformer_xl.scores(q, k, r[:, 1:], u, w, scale=scale), xlnet.scores(q, k, r, e, u, w, s, same, scale=scale))
 
 
 @theorem(of=[transformer_xl.scores, xlnet.scores], sizes="all h, n, mem, d, in both directions")

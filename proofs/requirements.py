@@ -56,13 +56,7 @@ ANSWERS = {
         "depends: two keys may take as much",
         "yes: weights sum to 1 at most",
     ),
-    "Swin": (
-        "relative.swin",
-        "yes: within a window",
-        "yes",
-        "depends: on the table",
-        "depends: on the table",
-    ),
+    "Swin": ("relative.swin", "yes: within a window", "yes", "depends: on the table", "depends: on the table"),
     "decomposed": (
         "relative.decomposed",
         "yes: while the table is not resized",

@@ -26,10 +26,7 @@ def state(name, empty=False):
     return shards.State(symbols(f"m{name}", 2, 1), denominator * (1 - empty), accumulator * (1 - empty))
 
 
-@theorem(
-    of=[shards.attend],
-    sizes="n = 2, m = 0, 1, 2, 3, all masks; 2 heads that share 2 keys; every path",
-)
+@theorem(of=[shards.attend], sizes="n = 2, m = 0, 1, 2, 3, all masks; 2 heads that share 2 keys; every path")
 def pinned():
     """A State is the sums of e^s and of e^s v over the keys allowed, divided by e^maximum, the maximum one of the scores of
     its row; a row that meets no key has denominator 0. Heads may share keys."""
@@ -96,7 +93,7 @@ def states_add_up():
     equivalent={
         "finish: return state.accumulator / np.where(state.denominator == 0, 1, state.denominator)  ->  "
         "return state.accumulator / np.where(state.denominator == 0, 2, state.denominator)": "an empty row is zeros, whatever "
-        "divides it",
+        "divides it"
     },
 )
 def shards_are_the_whole():

@@ -245,8 +245,7 @@ def test_the_sliders_of_the_rotation_have_the_score_of_posref(page, folder, quer
 
 
 @pytest.mark.parametrize(
-    ("first", "second"),
-    [("Llama-2-7b-hf", "Llama-3.1-8B"), ("t5-base", "gemma-3-4b"), ("gpt2-medium",) * 2],
+    ("first", "second"), [("Llama-2-7b-hf", "Llama-3.1-8B"), ("t5-base", "gemma-3-4b"), ("gpt2-medium",) * 2]
 )
 def test_two_models_are_compared(page, folder, first, second):
     page.goto((folder / "compare.html").as_uri())

@@ -259,8 +259,7 @@ def test_show_suggests(run, wrong, hint):
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [["nonsense"], ["show"], ["check", "--axes", "hbnd"], ["vectors"], ["list", "--json", "--markdown"]],
+    "arguments", [["nonsense"], ["show"], ["check", "--axes", "hbnd"], ["vectors"], ["list", "--json", "--markdown"]]
 )
 def test_argparse_refuses_with_2(run, arguments):
     code, out, err = run(*arguments)

@@ -61,11 +61,7 @@ MISTAKES = {
         Keep the published order: the slopes of H heads, H the power of two below, then every other slope of 2H heads."""),
     "plain_geometric": Mistake(
         _slopes(lambda right, heads, b: 2 ** (-b * np.arange(1, heads + 1) / heads)),
-        seen_in=(
-            "ml-explore/mlx#343",
-            "ml-explore/mlx#3071",
-            "huggingface/transformers#28380",
-        ),
+        seen_in=("ml-explore/mlx#343", "ml-explore/mlx#3071", "huggingface/transformers#28380"),
     ).words("""
         slope 2^(-8 h / heads) for every number of heads, not only for powers of two
         All slopes are off; with 12 heads the first is 0.63 and not 0.5.
@@ -89,11 +85,7 @@ MISTAKES = {
         Another model with two ranks.
         Compute the slopes of all heads and slice those of the rank."""),
     "first_slopes": Mistake(
-        using(first=0),
-        seen_in=(
-            "bigscience-workshop/Megatron-DeepSpeed#227",
-            "flashinfer-ai/flashinfer#1606",
-        ),
+        using(first=0), seen_in=("bigscience-workshop/Megatron-DeepSpeed#227", "flashinfer-ai/flashinfer#1606")
     ).words("""
         every rank takes the first slopes: the index of its first head is left out
         Another model with two ranks.
@@ -108,11 +100,7 @@ MISTAKES = {
         Take j - i without the absolute value; the mask removes keys in the future."""),
     "signed": Mistake(
         _form("signed"),
-        seen_in=(
-            "mosaicml/llm-foundry#186",
-            "Dao-AILab/flash-attention#540",
-            "ofirpress/attention_with_linear_biases#5",
-        ),
+        seen_in=("mosaicml/llm-foundry#186", "Dao-AILab/flash-attention#540", "ofirpress/attention_with_linear_biases#5"),
         kind="form",
     ).words("""
         the causal form, j - i or j, is used in both directions

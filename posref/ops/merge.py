@@ -11,10 +11,7 @@ multiply = merge.multiply
 concatenate = merge.concatenate
 
 
-ARRAYS = {
-    "x": lambda s: painted((s.batch, s.n_key, s.head_dim), 1),
-    "p": lambda s: painted((s.n_key, s.head_dim), 2),
-}
+ARRAYS = {"x": lambda s: painted((s.batch, s.n_key, s.head_dim), 1), "p": lambda s: painted((s.n_key, s.head_dim), 2)}
 
 
 def _where(asked, other):

@@ -78,12 +78,7 @@ def _of_every_feature(right, a, doubled):
 
 MISTAKES = {
     "other_layout": Mistake(
-        "other_layout",
-        seen_in=(
-            "tensorflow/tensor2tensor#391",
-            "facebookresearch/fairseq#4648",
-            "allenai/allennlp#2993",
-        ),
+        "other_layout", seen_in=("tensorflow/tensor2tensor#391", "facebookresearch/fairseq#4648", "allenai/allennlp#2993")
     ).words("""
         sines and cosines are interleaved instead of concatenated, or the reverse
         A permutation of the columns: harmless in training, wrong with somebody's weights."""),
@@ -93,10 +88,7 @@ MISTAKES = {
         The sine is the first of a pair, the cosine the second."""),
     "divisor": Mistake(
         using(divisor=lambda a: {"dim": "dim - 2", "dim - 2": "dim"}[a.divisor]),
-        seen_in=(
-            "wenet-e2e/wenet#2141",
-            "tensorflow/tensor2tensor#1423",
-        ),
+        seen_in=("wenet-e2e/wenet#2141", "tensorflow/tensor2tensor#1423"),
     ).words("""
         the divisor of the exponent is dim - 2 instead of dim, or the reverse
         Frequencies drift apart towards the last pair, 3.7 % at dim 512.

@@ -11,10 +11,7 @@ weights = stick_breaking.weights
 remainder = stick_breaking.remainder
 
 
-ARRAYS = {
-    "scores": lambda s: ending(painted((s.batch, s.heads, s.n_query, s.n_key), 1), 100, -100),
-    "mask": padded_mask,
-}
+ARRAYS = {"scores": lambda s: ending(painted((s.batch, s.heads, s.n_query, s.n_key), 1), 100, -100), "mask": padded_mask}
 
 
 def _from_the_far_end(scores, mask):

@@ -246,12 +246,7 @@ MISTAKES = {
         Rows of the bias are weighed otherwise.
         View them as (2, 4) and sum the last axis."""),
     "bias_in_cross_attention": Mistake(
-        _painted_bias,
-        seen_in=(
-            "huggingface/transformers#8518",
-            "huggingface/transformers#7323",
-        ),
-        only="cross_attend",
+        _painted_bias, seen_in=("huggingface/transformers#8518", "huggingface/transformers#7323"), only="cross_attend"
     ).words("""
         a bias is added in cross-attention
         Order of the target is imposed on the source.

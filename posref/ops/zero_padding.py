@@ -9,10 +9,7 @@ from posref.ops.probe import painted
 convolve = zero_padding.convolve
 
 
-ARRAYS = {
-    "x": lambda s: painted((s.batch, s.n_key, 3), 1),
-    "kernel": lambda s: painted((4, 3, 2), 2),
-}
+ARRAYS = {"x": lambda s: painted((s.batch, s.n_key, 3), 1), "kernel": lambda s: painted((4, 3, 2), 2)}
 
 
 def _left(of):

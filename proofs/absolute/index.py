@@ -9,19 +9,7 @@ from posref import offsets
 from posref.absolute import complex_order, floater, hierarchical, index, learned, merge, recurrent, sinusoidal
 from posref.relative import shaw, t5
 from posref.rotary import rope
-from proofs.kit import (
-    Scalar,
-    array,
-    entries,
-    filled,
-    prove_equal,
-    prove_that,
-    size,
-    sized,
-    symbol,
-    symbols,
-    theorem,
-)
+from proofs.kit import Scalar, array, entries, filled, prove_equal, prove_that, size, sized, symbol, symbols, theorem
 from proofs.kit import index as cell
 
 B, N, M, D, H = size("b"), size("n"), size("m"), size("d"), size("h")

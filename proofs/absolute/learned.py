@@ -108,10 +108,7 @@ def roberta_base_holds_its_rows():
     """The 514 rows of RoBERTa hold 514 tokens."""
     last = learned.position_ids(np.full(514, True), convention="roberta")[-1]
     rows = learned.PRESETS["roberta_base"]["rows"]
-    prove_that(
-        bool(last < rows),
-        counterexample=f"the last of 514 tokens has row {last}; the table has {rows} rows",
-    )
+    prove_that(bool(last < rows), counterexample=f"the last of 514 tokens has row {last}; the table has {rows} rows")
 
 
 @example(of=[learned.position_ids], sizes="all masks of length 1 .. 5")

@@ -721,10 +721,7 @@ def capped_scores_are_scores():
         prove_equal(state.accumulator[0] * weights.sum(), weights @ v[0])
 
 
-@theorem(
-    of=[*KERNELS, *FEW],
-    sizes="n = 2, m = 2, 3 and n = 1, m = 5; lanes = 1, 2, tile = 4; every path; causal and not",
-)
+@theorem(of=[*KERNELS, *FEW], sizes="n = 2, m = 2, 3 and n = 1, m = 5; lanes = 1, 2, tile = 4; every path; causal and not")
 def kernels_attend_on_every_path():
     """The kernels are attend_by_offset for any queries, keys, values, bias, temperature and sinks, however scores compare."""
     for lanes, n, m, high in ((1, 2, 3, 1), (2, 2, 2, 9), (1, 1, 5, 9), (0, 2, 3, 1), (0, 1, 5, 9)):

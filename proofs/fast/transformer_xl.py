@@ -89,9 +89,7 @@ def future_keys_keep_their_content():
 @theorem(
     of=[fast._calls, fast._bidirectional, fast._causal],
     sizes="batch 2, h = 1, 3; n = 1, 2, 5; m = 5, 6; d = 2; 1 to 3 threads; every vector",
-    equivalent={
-        "_calls: shared = np.empty((n_query, 0))  ->  shared = np.empty((n_query, 1))": "columns are not looked at",
-    },
+    equivalent={"_calls: shared = np.empty((n_query, 0))  ->  shared = np.empty((n_query, 1))": "columns are not looked at"},
 )
 def pieces_are_the_scores():
     """With the products of the specification the pieces write its scores, in both forms."""

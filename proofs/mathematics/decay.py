@@ -231,8 +231,7 @@ def certify(dim, base):
 
 
 @example(
-    of=[rope.tables, rope.frequencies],
-    sizes="d = 64, base 10000; all nine widths and bases in tests/proofs/test_decay.py",
+    of=[rope.tables, rope.frequencies], sizes="d = 64, base 10000; all nine widths and bases in tests/proofs/test_decay.py"
 )
 def first_sign_change():
     """sum_t cos(m w_t), the score of equal contents, is positive for real m below 724.09216, has a zero within 10^-5 of

@@ -439,10 +439,7 @@ def second_differences_of_a_wave_are_its_own():
     prove_equal([after - 2 * here + before], [-(t**2) * here])
 
 
-@example(
-    of=[rope.rotate, rope.tables],
-    sizes="n = 3, 5, 9, 33, 129",
-)
+@example(of=[rope.rotate, rope.tables], sizes="n = 3, 5, 9, 33, 129")
 def absolute_alibi_is_a_rotation():
     """(n - 1)/2 - |j - i|, absolute ALiBi and a constant, is a score of n - 1 constant features that turn on n tokens."""
     for n in (3, 5, 9, 33, 129):

@@ -155,10 +155,7 @@ def a_bias_of_turned_keys():
     prove_free(score(k + a), score(k))
 
 
-@theorem(
-    of=[xlnet.scores, tupe.positional_scores, swin.bias],
-    sizes="n = 3, d = 2; segments 1, 1, 2; a grid of one row",
-)
+@theorem(of=[xlnet.scores, tupe.positional_scores, swin.bias], sizes="n = 3, d = 2; segments 1, 1, 2; a grid of one row")
 def left_free_by_segments_grids_and_untied_positions():
     """These changes do not change a softmax: in XLNet one vector added to each row of the table, and one added to both vectors
     of segments; in TUPE one vector added to the projected keys of all positions; in Swin one number per head added to

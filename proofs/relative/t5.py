@@ -72,10 +72,7 @@ def ties(buckets, max_distance):
 # the buckets
 
 
-@example(
-    of=[t5.bucket_starts],
-    sizes="63 pairs of buckets and max_distance, the published ones among them",
-)
+@example(of=[t5.bucket_starts], sizes="63 pairs of buckets and max_distance, the published ones among them")
 def starts_pinned():
     """bucket_starts[b] is the smallest distance with a bucket of at least b; it never decreases and begins 0, 1, .., e."""
     for side in SIDES:
@@ -108,10 +105,7 @@ def every_bucket_is_used():
     prove_that(not empty, counterexample=f"of 128 buckets {empty} start where the next one starts, expected 0")
 
 
-@example(
-    of=[t5.bucket, t5.bucket_starts],
-    sizes="30 pairs, two directions, |j - i| up to max_distance + 9, and 10^18",
-)
+@example(of=[t5.bucket, t5.bucket_starts], sizes="30 pairs, two directions, |j - i| up to max_distance + 9, and 10^18")
 def buckets_pinned():
     """bucket is the definition for both directions: ties, ends, and a distance of 10^18 included."""
     for buckets in (4, 6, 10, 18, 32, 40):

@@ -126,10 +126,7 @@ def rows_and_columns_exchanged():
     prove_equal(axes.angles(p[:, ::-1], w, axis), axes.angles(p, w, axis))
 
 
-@example(
-    of=[axes.sections, axes.interleaved_sections],
-    sizes="eight lists of one to three sizes",
-)
+@example(of=[axes.sections, axes.interleaved_sections], sizes="eight lists of one to three sizes")
 def pinned_sections():
     """sections: axis a has the pairs from sum_{b<a} n_b on; interleaved: pair t reads t mod k if t < k n_(t mod k), else 0,
     or k."""
@@ -212,10 +209,7 @@ def pinned_features():
     for layout in pairing.LAYOUTS:
         i, (_, a, b) = index(N), pair(layout, 2 * H)
         y = axes.rotate_features(x, c, s, layout=layout)
-        expected = [
-            x.at(i, a) * c.at(i, a) - x.at(i, b) * s.at(i, a),
-            x.at(i, b) * c.at(i, b) + x.at(i, a) * s.at(i, b),
-        ]
+        expected = [x.at(i, a) * c.at(i, a) - x.at(i, b) * s.at(i, a), x.at(i, b) * c.at(i, b) + x.at(i, a) * s.at(i, b)]
         prove_equal([y.at(i, a), y.at(i, b)], expected, mention=[c.at(i, a), c.at(i, b)])
         cos, sin = sized("cos", N, H), sized("sin", N, H)
         doubled = axes.rotate_features(x, *(pairing.join(t, t, layout) for t in (cos, sin)), layout=layout)

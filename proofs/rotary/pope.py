@@ -48,10 +48,7 @@ def pinned():
     for d, layout in ((1, "half"), (2, "half"), (2, "interleaved")):
         x, w, m = symbols("x", 1, d), symbols("w", d), symbol("m")
         for _, (got, length) in all_paths(
-            lambda x=x, w=w, m=m, layout=layout: (
-                pope.encode(x, *rope.tables(array([m]), w), layout=layout),
-                pope.softplus(x),
-            )
+            lambda x=x, w=w, m=m, layout=layout: (pope.encode(x, *rope.tables(array([m]), w), layout=layout), pope.softplus(x))
         ):
             prove_that(got.shape == (1, 2 * d), "twice as wide")
             for c in range(d):

@@ -314,9 +314,7 @@ def efficient_form():
     """x * cos + turned(x) * sin with doubled tables is rotate(x): RoFormer Eq. (34) and transformers' rotate_half."""
     x, c, s = sized("x", N, 2 * H), sized("c", N, H), sized("s", N, H)
     for layout in pairing.LAYOUTS:
-        prove_equal(
-            *entries(layout, rope.rotate_efficient(x, c, s, layout=layout), rope.rotate(x, c, s, layout=layout)),
-        )
+        prove_equal(*entries(layout, rope.rotate_efficient(x, c, s, layout=layout), rope.rotate(x, c, s, layout=layout)))
 
 
 @efficient_form.claim("The last two rows are (-x_d, x_{d-1}).")

@@ -148,9 +148,7 @@ def main(arguments=None, directory=DIRECTORY):
     )
     parser.add_argument("--second", action="store_true", help="compute every value by other code; exit 1 if one differs")
     parser.add_argument(
-        "--mutants",
-        action="store_true",
-        help="print mutants without a case or a reason; exit 1 if there is one",
+        "--mutants", action="store_true", help="print mutants without a case or a reason; exit 1 if there is one"
     )
     parser.add_argument("--archive", action="store_true", help="write the release: every format of every system, one archive")
     parser.add_argument("--directory", "-o", metavar="DIR", help="with --config or --archive, where to; it is made if missing")

@@ -438,11 +438,7 @@ def _structured_masks():
     for probe, (here, there), kills in (
         ("padded", (queries, keys), "positions_ignored causal_strict sees_one_ahead causal_left_aligned"),
         ("places", (PLACES[:, 1:3], PLACES), f"{NARROW} int16_positions positions_ignored positions_shared_across_batch"),
-        (
-            "below",
-            (np.array([[-2.75, 0.5, 2.25]]), np.array([[-5.5, -2.5, -2.875, 0.25, 0.75, 2.0]])),
-            "positions_ignored",
-        ),
+        ("below", (np.array([[-2.75, 0.5, 2.25]]), np.array([[-5.5, -2.5, -2.875, 0.25, 0.75, 2.0]])), "positions_ignored"),
     ):
         seen = [[[int(j <= i and j // 3 == i // 3) for j in js] for i in qs] for qs, js in zip(here, there, strict=True)]
         yield case(

@@ -53,14 +53,7 @@ def vectors():
         squares = [(r, c) for r in range(0, height, merge) for c in range(0, width, merge)]
         patches = [[r + dr, c + dc] for r, c in squares for dr in range(merge) for dc in range(merge)]
         sizes = {"height": height, "width": width, "merge": merge}
-        yield case(
-            f"axes/grid/{height}x{width}/merge-{merge}",
-            op="grid",
-            params=sizes,
-            expected=patches,
-            cond=None,
-            kills="",
-        )
+        yield case(f"axes/grid/{height}x{width}/merge-{merge}", op="grid", params=sizes, expected=patches, cond=None, kills="")
     for name, settings in MODELS.items():
         yield _rotate(name, *settings)
     yield _rotate(*SMALL)

@@ -78,11 +78,7 @@ def _named(tables):
 def _bias(name, query, key, mistakes):
     q, tables = painted((2, 2, query[0] * query[1], 4), 1), _tables(query, key, 4)
     return case(
-        f"decomposed/{name}/d4/bias",
-        op="bias",
-        tensors={"q": q, **_named(tables)},
-        answer=_terms(q, *tables),
-        kills=mistakes,
+        f"decomposed/{name}/d4/bias", op="bias", tensors={"q": q, **_named(tables)}, answer=_terms(q, *tables), kills=mistakes
     )
 
 

@@ -181,13 +181,7 @@ def _means(op, name, tensors, x, logits, seen, kills, one_text=False, **rest):
         tensors |= {name: tensors[name][0] for name in ("x", "gates")}
         expected, cond = expected[0], {c: each[0] for c, each in cond.items()}
     return case(
-        f"indexer/{op.replace('_', '-')}/{name}",
-        op=op,
-        tensors=tensors,
-        expected=expected,
-        cond=cond,
-        kills=kills,
-        **rest,
+        f"indexer/{op.replace('_', '-')}/{name}", op=op, tensors=tensors, expected=expected, cond=cond, kills=kills, **rest
     )
 
 

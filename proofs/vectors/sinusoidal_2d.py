@@ -92,11 +92,4 @@ def _ordered(sizes, convention):
 
 
 def _counts(op, expected, mistakes, cond=None):
-    return case(
-        f"sinusoidal_2d/detr/4x6/{op}",
-        op=op,
-        tensors={"seen": SEEN},
-        expected=expected,
-        cond=cond,
-        kills=mistakes,
-    )
+    return case(f"sinusoidal_2d/detr/4x6/{op}", op=op, tensors={"seen": SEEN}, expected=expected, cond=cond, kills=mistakes)

@@ -33,8 +33,7 @@ def qwen2_vl(parts, merge):
 
 
 @pytest.mark.parametrize(
-    "parts",
-    [[5], [(1, 4, 6)], [2, (1, 4, 6), 3], [2, (1, 8, 2), 3, (4, 4, 4), 1], [1, (10, 4, 4), 2, (1, 2, 2), 1]],
+    "parts", [[5], [(1, 4, 6)], [2, (1, 4, 6), 3], [2, (1, 8, 2), 3, (4, 4, 4), 1], [1, (10, 4, 4), 2, (1, 2, 2), 1]]
 )
 def test_images_and_videos(parts):
     np.testing.assert_array_equal(position_ids.multimodal(parts, merge=2, convention="longer_side"), qwen2_vl(parts, 2))

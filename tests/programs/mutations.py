@@ -294,12 +294,7 @@ MUTATIONS = [
         at("qwen2_vl", "get_vision_position_ids"),
         returned(lambda found: found.flip(-1)),
     ),
-    (
-        "chunks count padding",
-        "llama4_text",
-        ("masking_utils", "chunked_overlay"),
-        lambda f: lambda n, left: f(n, 0 * left),
-    ),
+    ("chunks count padding", "llama4_text", ("masking_utils", "chunked_overlay"), lambda f: lambda n, left: f(n, 0 * left)),
     ("a step after a cache", "llama", at("llama", "LlamaRotaryEmbedding.forward"), one_later),
     (
         "window of a step",

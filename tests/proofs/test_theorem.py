@@ -413,10 +413,7 @@ def test_the_exit_code_is_zero_for_what_is_sound(command):
         (GOOD.format(options="", control="False").replace("@places.control", ""), "NOT PROVED .*has no control"),
         (GOOD.format(options="", control="False").replace(CASES, "(2, [0], [2]),"), "NOT PROVED .*Refuted"),
         (GOOD.format(options="", control="False").replace(CASES, ""), "NOT PROVED .*asserts nothing"),
-        (
-            GOOD.format(options="", control="False").replace("[pairing.indices]", "[pairing.join]"),
-            "not execute join",
-        ),
+        (GOOD.format(options="", control="False").replace("[pairing.indices]", "[pairing.join]"), "not execute join"),
         (GOOD.format(options="", control="False").replace(ASSERTED, "len(first) > 0"), "SURVIVOR +split: "),
         ("from posref import pairing", "0 of 0 theorems proved"),
     ],

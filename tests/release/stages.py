@@ -191,14 +191,7 @@ def _specification_on(version, installed):
         subprocess.run([packages.interpreter(version), "-m", "venv", scratch], check=True)
         pip = [python, "-m", "pip", "install", "-q", *installed, "pytest>=8", "sympy", "jsonschema", "-e", "."]
         subprocess.run(pip, cwd=ROOT, check=True, timeout=600)
-        command = [
-            python,
-            "-m",
-            "pytest",
-            "-q",
-            "posref",
-            *(f"tests/{each}" for each in TESTS_OF_SPECIFICATION),
-        ]
+        command = [python, "-m", "pytest", "-q", "posref", *(f"tests/{each}" for each in TESTS_OF_SPECIFICATION)]
         run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=3000, env=os.environ | {"CI": "true"})
         versions = "import numba, numpy; print(f'numpy {numpy.__version__}, numba {numba.__version__}')"
         said = subprocess.run([python, "-c", versions], capture_output=True, text=True, check=True).stdout.strip()

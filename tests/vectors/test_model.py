@@ -51,11 +51,7 @@ def decoded(group, w, step):
     def turn(x, at):
         return rope.rotate(x, *rope.tables(at, w), layout=read) * group.magnitude
 
-    words = {
-        "scale": group.softmax_scale,
-        "softcap": group.softcap,
-        "sinks": given["sinks"][:, None] if group.sinks else None,
-    }
+    words = {"scale": group.softmax_scale, "softcap": group.softcap, "sinks": given["sinks"][:, None] if group.sinks else None}
     at = given["k_positions"]
     seen = attention.causal_mask(given["q_positions"], at)
     if group.window:
