@@ -6,65 +6,30 @@ import sympy as sp
 from posref.absolute import resizing, sinusoidal_2d
 from posref.relative import cope, decomposed, fire, forgetting, kerple, sandwich, stick_breaking, swin
 from posref.rotary import generators, path
+from proofs.absolute.index import answers
 from proofs.kit import Scalar, all_paths, array, expression, prove_equal, prove_that, symbol, symbols, theorem
 
-EVEN = "no: an offset and its reverse are one"
-ANSWERS = {
-    "2-D sinusoid": ("absolute.sinusoidal_2d", "yes", "yes", "yes: since w_0 = 1", "yes: at most 1"),
-    "resized table": (
-        "absolute.resizing",
-        "no: places move between the rows",
-        "yes",
-        "depends: on the rows",
-        "depends: on the rows, and cubics go beyond them",
-    ),
-    "RoPE-Mixed": (
-        "rotary.generators",
-        "yes",
-        "no: it rotates the word",
-        "depends: w = 0 stands still",
-        "yes: lengths are kept",
-    ),
-    "PaTH": (
-        "rotary.path",
-        "yes",
-        "no: reflections of the tokens in between",
-        "depends: b = 0 stands still",
-        "yes: no step lengthens, 0 <= b <= 2",
-    ),
-    "KERPLE": ("relative.kerple", "yes", "yes", EVEN, "no: it grows with the distance"),
-    "FIRE": ("relative.fire", "yes: but the query's place enters", "yes", EVEN, "depends: on f between 0 and 1"),
-    "Sandwich": ("relative.sandwich", "yes", "yes", EVEN, "yes: at most 2 slopes per pair"),
-    "FoX": (
-        "relative.forgetting",
-        "yes",
-        "no: gates of the tokens in between",
-        "depends: gates of 1 forget nothing",
-        "no: it grows with the distance",
-    ),
-    "CoPE": (
-        "relative.cope",
-        "yes",
-        "no: gates of query and keys",
-        "depends: closed gates count nothing",
-        "depends: on the query and the rows",
-    ),
-    "stick-breaking": (
-        "relative.stick_breaking",
-        "yes",
-        "no: the scores are all there is",
-        "depends: two keys may take as much",
-        "yes: weights sum to 1 at most",
-    ),
-    "Swin": ("relative.swin", "yes: within a window", "yes", "depends: on the table", "depends: on the table"),
-    "decomposed": (
-        "relative.decomposed",
-        "yes: while the table is not resized",
-        "no: the query meets the rows",
-        "depends: on the rows",
-        "depends: on the query and the rows",
-    ),
-}
+ANSWERS = answers("""
+2-D sinusoid | absolute.sinusoidal_2d | yes | yes | yes: since w_0 = 1 | yes: at most 1
+resized table | absolute.resizing | no: places move between the rows | yes | depends: on the rows |
+    depends: on the rows, and cubics go beyond them
+RoPE-Mixed | rotary.generators | yes | no: it rotates the word | depends: w = 0 stands still | yes: lengths are kept
+PaTH | rotary.path | yes | no: reflections of the tokens in between | depends: b = 0 stands still |
+    yes: no step lengthens, 0 <= b <= 2
+KERPLE | relative.kerple | yes | yes | no: an offset and its reverse are one | no: it grows with the distance
+FIRE | relative.fire | yes: but the query's place enters | yes | no: an offset and its reverse are one |
+    depends: on f between 0 and 1
+Sandwich | relative.sandwich | yes | yes | no: an offset and its reverse are one | yes: at most 2 slopes per pair
+FoX | relative.forgetting | yes | no: gates of the tokens in between | depends: gates of 1 forget nothing |
+    no: it grows with the distance
+CoPE | relative.cope | yes | no: gates of query and keys | depends: closed gates count nothing |
+    depends: on the query and the rows
+stick-breaking | relative.stick_breaking | yes | no: the scores are all there is | depends: two keys may take as much |
+    yes: weights sum to 1 at most
+Swin | relative.swin | yes: within a window | yes | depends: on the table | depends: on the table
+decomposed | relative.decomposed | yes: while the table is not resized | no: the query meets the rows |
+    depends: on the rows | depends: on the query and the rows
+""")
 
 OF_TOKENS = [
     sinusoidal_2d.encode,

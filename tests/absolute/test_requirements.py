@@ -17,7 +17,7 @@ from proofs.kit.theorem import theorems
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "systems.md"
-FILES = [name for name in names() if "\nANSWERS = {" in (ROOT / "proofs" / f"{name.replace('.', '/')}.py").read_text("utf-8")]
+FILES = [name for name in names() if "\nANSWERS = " in (ROOT / "proofs" / f"{name.replace('.', '/')}.py").read_text("utf-8")]
 PROOFS = [importlib.import_module(f"proofs.{name}") for name in FILES]
 ORDER = [system.name for system in discovery.systems()]
 ANSWERS = {row: answers for proof in PROOFS for row, answers in proof.ANSWERS.items()}
