@@ -97,17 +97,14 @@ def without_the_relu():
         prove_equal(got[0], (x * w + b) * v[0] + g)
 
 
+def network_of_width_1():
+    return symbols("w", 1), symbols("b", 1), symbols("v", 1, 1), symbols("g", 1)
+
+
 @theorem(of=[fire.network, attention.softmax], sizes="width 1, two keys")
 def the_last_bias_is_a_gauge():
     """softmax(s + f(x)) is the same for every b_2: the bias of the last layer is a constant of the row."""
-    s, x, w, b, v, g = (
-        symbols("s", 1, 1, 2),
-        symbols("x", 1, 2),
-        symbols("w", 1),
-        symbols("b", 1),
-        symbols("v", 1, 1),
-        symbols("g", 1),
-    )
+    s, x, w, b, v, g = symbols("s", 1, 1, 2), symbols("x", 1, 2), *network_of_width_1()
     both = lambda: (fire.network(x, w, b, v, 0 * g), attention.softmax(s + fire.network(x, w, b, v, g)))
     for _, (bias, weights) in all_paths(both):
         prove_equal(weights[0, 0], softmax([expression(each) for each in (s + bias)[0, 0]]))
@@ -116,14 +113,7 @@ def the_last_bias_is_a_gauge():
 @the_last_bias_is_a_gauge.control
 def the_first_bias_is_one_too():
     """It is the same for every b_1."""
-    s, x, w, b, v, g = (
-        symbols("s", 1, 1, 2),
-        symbols("x", 1, 2),
-        symbols("w", 1),
-        symbols("b", 1),
-        symbols("v", 1, 1),
-        symbols("g", 1),
-    )
+    s, x, w, b, v, g = symbols("s", 1, 1, 2), symbols("x", 1, 2), *network_of_width_1()
     both = lambda: (fire.network(x, w, 0 * b, v, g), attention.softmax(s + fire.network(x, w, b, v, g)))
     for _, (bias, weights) in all_paths(both):
         prove_equal(weights[0, 0], softmax([expression(each) for each in (s + bias)[0, 0]]))

@@ -269,15 +269,15 @@ def the_ramp_upside_down():
     prove_equal(scaling.yarn(w, **given), upside_down)
 
 
+def lengths():
+    """The length of training and the two edges of YaRN's ramp."""
+    return [symbol(name, positive=True) for name in ("L", "fast", "slow")]
+
+
 @theorem(of=[scaling.yarn], sizes="d = 4")
 def pinned_yarn_over_turns():
     """With ramp="turns", as in the paper, e_t = clip((beta_fast - n_t) / (beta_fast - beta_slow), 0, 1), n_t = L w_t / 2 pi."""
-    w, length, fast, slow = (
-        symbols("w", 2),
-        symbol("L", positive=True),
-        symbol("fast", positive=True),
-        symbol("slow", positive=True),
-    )
+    w, (length, fast, slow) = symbols("w", 2), lengths()
     given = {"original_length": length, "beta_fast": fast, "beta_slow": slow}
 
     def both():
@@ -301,12 +301,7 @@ def the_ramps_are_one():
 @theorem(of=[scaling.yarn], sizes="d = 4", argument="e_t is a clipped line: it lies between 0 and 1 and grows with t")
 def yarn_stays_between():
     """w'_t = w_t / s + (1 - e_t) (w_t - w_t / s), so w_t / s <= w'_t <= w_t; e_t is 0, 1 or on the line; s = 1 keeps all."""
-    w, length, fast, slow = (
-        symbols("w", 2),
-        symbol("L", positive=True),
-        symbol("fast", positive=True),
-        symbol("slow", positive=True),
-    )
+    w, (length, fast, slow) = symbols("w", 2), lengths()
     given = {"base": B, "original_length": length, "beta_fast": fast, "beta_slow": slow, "ramp": "turns", "truncate": False}
     for scaled, same in paths(lambda: [scaling.yarn(w, factor=factor, **given) for factor in (S, 1)]):
         prove_equal(same, w)
@@ -323,12 +318,7 @@ def yarn_stays_between():
 @yarn_stays_between.control
 def the_ramp_is_not_clipped():
     """Every pair is on the line."""
-    w, length, fast, slow = (
-        symbols("w", 1),
-        symbol("L", positive=True),
-        symbol("fast", positive=True),
-        symbol("slow", positive=True),
-    )
+    w, (length, fast, slow) = symbols("w", 1), lengths()
     given = {"base": B, "original_length": length, "beta_fast": fast, "beta_slow": slow, "ramp": "turns", "truncate": False}
     line = (fast - length * w[0] / (2 * np.pi)) / (fast - slow)
     for scaled in paths(lambda: scaling.yarn(w, factor=S, **given)):
