@@ -38,6 +38,8 @@ A row says what a configuration does not: `like` another row, then what differs.
     read        kinds of attention that are described; absent: all
     input       learned, where a learned table is added to the patches before the first layer, beside the rotation
     only        {key: values}: a file with another value of this key is not described
+    also        what is added to the scores, beside a table at the input
+    rows_key    the key of the number of rows of a table
     whole       the key of the width of all heads together, where it is not hidden_size
     cross       True where each layer of a decoder also attends to an encoder; or the key that says which layers do
     shared      True where all layers have the same weights
@@ -978,7 +980,28 @@ FAMILIES |= {
         },
     },
     "data2vec-vision": {"like": "beit"},
-    "big_bird": {"like": "learned", "only": {"attention_type": ("original_full",)}},
+    "big_bird": {"like": "learned"},
+    "bigbird_pegasus": {"like": "blenderbot"},
+    "luke": {
+        "like": "learned_roberta",
+        "text": "as without position_ids; an entity has the mean of its tokens' rows of a second table",
+    },
+    "visual_bert": {
+        "like": "learned",
+        "text": "counted from 0; a patch has row 0 of a second table, and the mean of the rows that image_text_alignment names",
+    },
+    "mpnet": {"like": "learned_roberta", "also": "t5", "only": {"relative_attention_num_buckets": (32,)}},
+    "pix2struct_vision_model": {
+        "like": "learned",
+        "encoding": "learned_2d",
+        "head": "d_kv",
+        "scale": 1.0,
+        "rows_key": "seq_len",
+    },
+    "kosmos_2_5_vision_model": {"like": "learned", "encoding": "learned_2d", "head": "head_dim", "rows_key": "max_num_patches"},
+    "blip_2_qformer": {"like": "qformer", "encoding": "unordered", "only": {"use_qformer_text_input": (False,)}},
+    "musicgen_melody_decoder": {"like": "ctrl"},
+    "musicgen_decoder": {"like": "ctrl", "cross": True},
     "xlm": {"like": "learned", "decoder_if": "causal", "sinusoidal_if": "sinusoidal_embeddings", "asks": False},
     "qformer": {
         "like": "learned",

@@ -33,6 +33,10 @@ BLOCKS = {
     "muse_glimmer_assistant": "not described: tokens of the drafted block see each other and accepted tokens on both sides "
     "(modeling_muse_glimmer_assistant.py)",
 }
+BLOCK_SPARSE = (
+    "not described: of a text of more than (5 + 2 num_random_blocks) block_size tokens, a block sees itself, its neighbours, "
+    "the first and the last block, and some that are drawn at random (modeling_{}.py)"
+)
 BY_THE_MASK = {
     "aimv2_text_model": "not described: earlier tokens only where attention_mask is given, as tokenizers give it; without it "
     "all tokens see each other (modeling_aimv2.py)",
@@ -84,6 +88,8 @@ def described(settings, group):
         found = replace(found, mask_unknown=NO_BLOCKS[outer])
     if settings.model_type == "t5gemma2_decoder":
         found = replace(found, further_keys=MERGED)
+    if settings["attention_type"] == "block_sparse" and found.causal is False and found.kind == "full_attention":
+        found = replace(found, mask_unknown=BLOCK_SPARSE.format(settings.facts.get("module")))
     undecided = {**BLOCKS, **BY_THE_MASK}
     if settings.model_type in undecided:
         found = replace(found, causal=None, mask_unknown=undecided[settings.model_type])

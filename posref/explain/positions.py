@@ -25,8 +25,10 @@ PATCHES = {
 
 def positions(settings, group):
     """The positions of one set of layers, or None where none enter."""
-    if group.encoding in ("none", "convolution_input"):
+    if group.encoding in ("none", "convolution_input", "unordered"):
         return None
+    if group.encoding == "learned_2d":
+        return _answers(images="row and column of each patch, the first two numbers of its row of flattened_patches")
     if group.encoding in ("swin", "swin_v2", "decomposed"):
         place = "window" if "window" in group.kind else "picture"
         return _answers(images=f"row and column of each patch within its {place}")

@@ -330,7 +330,18 @@ def source(settings):
 OTHERS: dict[str, Any] = {
     "none": _rotary,
     **dict.fromkeys(
-        ("learned", "sinusoidal", "t5", "alibi", "disentangled", "xlnet", "convolution_input", "transformer_xl"),
+        (
+            "learned",
+            "sinusoidal",
+            "t5",
+            "alibi",
+            "disentangled",
+            "xlnet",
+            "convolution_input",
+            "learned_2d",
+            "unordered",
+            "transformer_xl",
+        ),
         unrotated_layers.groups,
     ),
     **dict.fromkeys(("swin", "swin_v2"), swin_layers.groups),

@@ -90,7 +90,7 @@ def _group(settings, name, stack, indices):
         softmax_scale=_scale(settings, width),
         norm=norm(settings, "full_attention", turned=False),
         convolution=_convolution(settings) if encoding == "convolution_input" else None,
-        **added(settings, group, stack.get("rows", "max_source_positions")),
+        **added(settings, group, family.get("rows_key", stack.get("rows", "max_source_positions"))),
     )
 
 
@@ -120,10 +120,11 @@ def plain(settings, part, indices, heads, width, causal, encoding):
 
 def added(settings, group, rows="max_source_positions"):
     """Rows of a table at the input, and what is added to the scores."""
+    scored = settings.family.get("also", group.encoding)
     table = settings.number(rows) or settings.number("max_position_embeddings")
     return {
-        "table": table if group.encoding in ("learned", "sinusoidal") else None,
-        "bias": BIASES[group.encoding](settings, group) if group.encoding in BIASES else None,
+        "table": table if group.encoding in ("learned", "learned_2d", "sinusoidal") else None,
+        "bias": BIASES[scored](settings, group) if scored in BIASES else None,
     }
 
 
@@ -157,7 +158,7 @@ def _t5(settings, group):
     return {
         "call": "t5.bias",
         "buckets": settings.count("relative_attention_num_buckets"),
-        "max_distance": settings.count("relative_attention_max_distance"),
+        "max_distance": settings.count("relative_attention_max_distance") or 128,
         "bidirectional": not group.causal,
         "table_of": "every layer" if settings.family.get("every_layer") else "layer 0, used by all",
     }

@@ -26,6 +26,8 @@ ENCODINGS = {
     "gated": "order comes from a state that decays by gates, which the tokens set (state.gated)",
     "retention": "order comes from a state that decays at a fixed rate (state.retention)",
     "convolution": "order comes from a short convolution (state.convolution)",
+    "unordered": "no position: the tokens are trained queries",
+    "learned_2d": "two learned tables at the input, {table}: one for the row of a patch, one for its column",
     "convolution_input": "a convolution of the input is added to it, before the first layer (absolute.zero_padding)",
     "transformer_xl": "scores with sinusoids of the distance and two trained vectors (relative.transformer_xl); each layer "
     "also has a convolution over neighbours",

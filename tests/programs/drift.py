@@ -76,7 +76,20 @@ def compare(model_type, **changes):
     verdict.drifted.extend(by_three_axes(said, model))
     verdict.drifted.extend(on_a_grid(said, model))
     verdict.drifted.extend(convolved(said, model))
+    verdict.drifted.extend(unordered(said, model))
     return verdict
+
+
+def unordered(said, model):
+    """Tokens without position: in another order they give the same results, in that order."""
+    if not any(group["encoding"] == "unordered" for group in said):
+        return
+    inputs = models.inputs_of(model)
+    moved = {**inputs, "query_embeds": inputs["query_embeds"].roll(1, dims=1)}
+    with models.torch.no_grad():
+        y, z = (model(**each).last_hidden_state for each in (inputs, moved))
+    if not np.allclose(y.roll(1, dims=1), z, atol=1e-5):
+        yield "its tokens in another order give other results, explained as without position"
 
 
 def convolved(said, model):
@@ -700,9 +713,14 @@ def counted_after(expression, n, c):
 def enters(model_type):
     """Tables at the input that are explained and change nothing: other rows must change what the first layer is given."""
     file = models.keys(model_type)
-    if not any(group.get("table") and group["encoding"] in ("learned", "sinusoidal") for group in of_text(file)):
+    if not any(group.get("table") and group["encoding"] in ("learned", "learned_2d", "sinusoidal") for group in of_text(file)):
         return
     model = models.build(models.configuration(file))
+    if of_text(file)[0]["encoding"] == "learned_2d":
+        inputs = models.inputs_of(model)
+        for axis, (name, rows) in enumerate(models.rows_read(model, inputs).items()):
+            if not np.array_equal(rows, inputs["flattened_patches"][0, :, axis]):
+                yield f"{name} reads rows {rows}, explained as row and column"
     before = models.run(model)
     tables = models.position_tables(model)
     for table in tables.values():

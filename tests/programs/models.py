@@ -225,16 +225,28 @@ SPECIAL = {  # what a class needs beside its sizes
     **{name: {"num_conv_pos_embeddings": 6} for name in ("wav2vec2", "hubert", "sew", "unispeech", "unispeech-sat")},
     "data2vec-audio": {"num_conv_pos_embeddings": 2, "conv_pos_kernel_size": 5},
     "mobilebert": {"intra_bottleneck_size": 32},
-    "big_bird": {"attention_type": "original_full"},
+    **{name: {"attention_type": "original_full"} for name in ("big_bird", "bigbird_pegasus")},
+    "mpnet": {"relative_attention_num_buckets": 32, "pad_token_id": 1},
+    "pix2struct_vision_model": {"initializer_range": 0.5},
     **{name: {"use_absolute_position_embeddings": True} for name in ("beit", "data2vec-vision")},
     **{name: {"pos_emb_height": 3, "pos_emb_width": 3} for name in ("muse_glimmer_vision", "muse_spark_vision")},
     "minimax_m3_vl_text": {"layer_types": ["full_attention", "minimax_m3_sparse"] * 6 + ["full_attention"]},
     "deepseek_v4": {"compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 3}},
 }
-CROSSING = ("canary_decoder", "instructblip_qformer", "instructblipvideo_qformer", "pp_formulanet_text", "trocr")
+CROSSING = (
+    "blip_2_qformer",
+    "musicgen_decoder",
+    "canary_decoder",
+    "instructblip_qformer",
+    "instructblipvideo_qformer",
+    "pp_formulanet_text",
+    "trocr",
+)
 ANY_PICTURE = ("dinov3_vit", "pixtral")  # which take a picture that is no square
 NORM = re.compile(r"^(q|k|qk|query|key|q_b|kv)_?(layer)?_?norms?$")
-POSITIONS = re.compile(r"^(embed_positions|position_embeddings?|wpe|positions_embed|position_embeds_layer)$")
+POSITIONS = re.compile(
+    r"^(embed_positions|position_embeddings?|wpe|positions_embed|position_embeds_layer|row_embedder|column_embedder)$"
+)
 STATES = re.compile(
     r"^(causal_conv1d_fn|mamba2_chunk_scan|mamba_selective_scan|torch_chunk_gated_delta_rule|chunk_kimi_delta_attention)$"
 )
@@ -439,6 +451,9 @@ def _rows(y):
 
 INPUTS = {
     "input_features": lambda configuration: torch.randn(1, 96, configuration.num_mel_bins),
+    "flattened_patches": lambda configuration: torch.cat(
+        [torch.cartesian_prod(*map(torch.arange, GRID))[None], torch.randn(1, 24, configuration.patch_embed_hidden_size)], dim=2
+    ),
     "input_values": lambda _: torch.randn(1, 4000),
     "query_embeds": lambda configuration: torch.randn(1, TOKENS, configuration.hidden_size),
     "hidden_states": lambda configuration: torch.randn(1, TOKENS, configuration.hidden_size),
@@ -450,13 +465,16 @@ def inputs_of(model):
     names = inspect.signature(model.forward).parameters
     configuration = model.config
     ids = torch.arange(3, 3 + TOKENS)[None]
-    needed = {name for name, each in names.items() if each.default is inspect.Parameter.empty}
+    needed = {name for name, each in names.items() if each.default is inspect.Parameter.empty} | {model.main_input_name}
+    needed |= {"flattened_patches"} & {*names}
     needed |= {"query_embeds"} if configuration.model_type.endswith("qformer") else set()
     inputs = {name: INPUTS[name](configuration) for name in INPUTS if name in needed}
     if "input_ids" in names:
         inputs["input_ids"] = ids
     elif "inputs_embeds" in names and not needed & {*INPUTS, "pixel_values"}:
         inputs["inputs_embeds"] = torch.randn(1, TOKENS, configuration.hidden_size)
+    if configuration.model_type.startswith("musicgen"):  # a row of tokens for each codebook
+        inputs["input_ids"] = ids.repeat(configuration.num_codebooks, 1)
     if "decoder_input_ids" in names:
         inputs["decoder_input_ids"] = ids
     if configuration.model_type in CROSSING:

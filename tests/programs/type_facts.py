@@ -33,7 +33,7 @@ KEYS = (
     "global_head_dim head_dim head_ratio hidden_size hybrid_override_pattern image_size index_block_size index_head_dim "
     "index_local_blocks index_topk index_topk_blocks indexer_types inner_group_num intra_bottleneck_size is_decoder is_hybrid "
     "keep_window_size key_multiplier kv_channels layer_group_size layer_rope_theta layer_types layers_block_type "
-    "linear_attn_config local_attention local_layer_ids log_scaling_alpha log_scaling_n_floor max_distance "
+    "linear_attn_config local_attention local_layer_ids log_scaling_alpha log_scaling_n_floor max_distance max_num_patches "
     "max_position_embeddings max_relative_positions max_source_positions max_target_positions max_window_layers mem_len "
     "multi_query new_decoder_architecture no_rope_layer_interval no_rope_layers num_attention_heads num_buckets "
     "num_conv_pos_embedding_groups num_conv_pos_embeddings num_decoder_layers num_hidden_layers num_key_value_heads "
@@ -42,11 +42,11 @@ KEYS = (
     "prefix_dense_sliding_window_pattern pretrained_window_sizes qk_layernorm qk_nope_head_dim qk_norm_type qk_rope_head_dim "
     "qk_scale_factor query_pre_attn_scalar rel_extent relative_attention relative_attention_max_distance "
     "relative_attention_num_buckets rope_interleave rope_parameters rope_scaling_layers rope_theta rotary_dim rotary_value "
-    "same_length scale_attn_by_inverse_layer_idx scale_attn_weights sinusoidal_embeddings sliding_window "
+    "same_length scale_attn_by_inverse_layer_idx scale_attn_weights seq_len sinusoidal_embeddings sliding_window "
     "sliding_window_pattern sliding_window_size spatial_merge_size squeeze_factor swa_head_dim swa_num_attention_heads "
     "swa_num_key_value_heads use_abs_pos use_absolute_embeddings use_absolute_position_embeddings use_bidirectional_attention "
-    "use_bottleneck use_learned_position_embeddings use_mem_rope use_qk_norm use_rel_pos use_relative_position_bias "
-    "use_shared_relative_position_bias use_sliding_window v_head_dim window_size"
+    "use_bottleneck use_learned_position_embeddings use_mem_rope use_qformer_text_input use_qk_norm use_rel_pos "
+    "use_relative_position_bias use_shared_relative_position_bias use_sliding_window v_head_dim window_size"
 )
 
 FURTHER = {"dots3_note_vision_encoder": {"embed_dim": "hidden_size"}}  # its class refuses it alone
