@@ -1,16 +1,17 @@
-"""General: mistakes that any op can have, in the order of an axis, in the numbers of one argument, in a factor of the result.
+"""General: mistakes that any op can have, in the order of an axis, and in the numbers of one argument or of the result.
 
-Tried where no mistake of the op fits and no setting with another number. Nothing here is fitted: every factor and every shift
-is a number of the question, such as the square root of the width of q. `relation` states a fitted number as a fact.
+Tried where no mistake of the op fits and no setting with another number. Nothing here is fitted: every shift is a number of the
+question, such as the length of the cache. `fitted` solves other numbers, and `relation` states a fact.
 """
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import combinations, permutations
+from itertools import chain, combinations, permutations
 from typing import Any
 
 import numpy as np
 
+from posref.check import fitted
 from posref.check.engine import Named, Question, distance, ratios, separates, together
 from posref.ops import Arguments, Mistake, result, using
 from posref.ops.common import POSITIONS, rounded
@@ -39,63 +40,206 @@ ORDERS: dict[str, tuple[Callable[[int], np.ndarray], str, str]] = {
         "are all the first of them",
         "Index by this axis too: one is read for all.",
     ),
+    "all_the_last": (
+        lambda n: np.full(n, n - 1),
+        "are all the last of them",
+        "Index by this axis too: one is read for all.",
+    ),
+    "one_late_from_the_first": (
+        lambda n: np.maximum(np.arange(n) - 1, 0),
+        "are moved on by one, and the first is there twice",
+        "Remove the shift by one.",
+    ),
+    "one_early_to_the_last": (
+        lambda n: np.minimum(np.arange(n) + 1, n - 1),
+        "are moved back by one, and the last is there twice",
+        "Remove the shift by one.",
+    ),
+    "last_repeated": (
+        lambda n: np.arange(n) - (np.arange(n) == n - 1),
+        "end with the last but one, twice",
+        "Let the index reach the last.",
+    ),
+    "first_repeated": (
+        lambda n: np.arange(n) + (np.arange(n) == 0),
+        "begin with the second, twice",
+        "Let the index begin at the first.",
+    ),
     "first_half_twice": (lambda n: np.arange(n) % (n // 2), "are those of the first half, twice", "Count on through both."),
     "second_half_twice": (lambda n: n // 2 + np.arange(n) % (n // 2), "are those of the second half, twice", "Count from 0."),
 }
 EVEN = ("halves_exchanged", "first_half_twice", "second_half_twice")  # for an even number of entries
-LEAST = dict.fromkeys(ORDERS, 2) | dict.fromkeys(EVEN, 4) | {"one_late": 3, "one_early": 3}  # entries that show an order
+SHIFTED = ("one_late", "one_early", "one_late_from_the_first", "one_early_to_the_last", "last_repeated", "first_repeated")
+LEAST = dict.fromkeys(ORDERS, 2) | dict.fromkeys(EVEN, 4) | dict.fromkeys(SHIFTED, 3)  # entries that show an order
 LIMITS = ((-np.inf, 1), (1, np.inf), (0, np.inf), (0, 1), (-1, 1), (-np.inf, 2))  # that people choose
 NARROW = {8: "bfloat16", 11: "float16"}
-POWERS = (2.0, 3.0, 4.0, 8.0, 10.0, 16.0, 100.0, 1000.0)
+POWERS = fitted.POWERS
+
+Change = Callable[[Any], Any]
+
+
+def _from(first: Change, inner: Change, last: Change) -> Change:
+    """Other first, inner and last entries along the last axis."""
+    return lambda p: np.concatenate([first(p[..., :1]), inner(p[..., 1:-1]), last(p[..., -1:])], axis=-1)
+
+
+def _kept(p: Any) -> Any:
+    return p
+
+
+def _more(p: Any) -> Any:
+    return p + 1
+
+
+def _less(p: Any) -> Any:
+    return p - 1
+
+
+def _softmax(x: Any) -> Any:
+    powers = np.exp(x)
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+COUNT = "Count from where the contract says, and count once."
+ENDS = "Compare both ends of every loop and slice, and the first and the last index."
+WHOLE: dict[str, tuple[Change, str, str]] = {  # what is done to whole numbers
+    "plus_1": (_more, "are too large by 1", COUNT),
+    "minus_1": (_less, "are too small by 1", COUNT),
+    "doubled": (lambda p: 2 * p, "are doubled, as where a side is rotated twice", "Turn each side once."),
+    "zero": (lambda p: 0 * p, "are 0", "Pass them on."),
+    "negated": (lambda p: -p, "are negated", "Keep the signs."),
+    "start_counted_twice": (lambda p: p + p[..., :1], "have the first of each row added once more", COUNT),
+    "from_the_first": (lambda p: p - p[..., :1], "are counted from the first of each row", COUNT),
+}
+ENDS_MOVED: dict[str, tuple[Change, str, str]] = {  # what is done to the first, the last, or those between
+    "first_plus_1": (_from(_more, _kept, _kept), "begin with one that is too large by 1", ENDS),
+    "first_minus_1": (_from(_less, _kept, _kept), "begin with one that is too small by 1", ENDS),
+    "last_plus_1": (_from(_kept, _kept, _more), "end with one that is too large by 1", ENDS),
+    "last_minus_1": (_from(_kept, _kept, _less), "end with one that is too small by 1", ENDS),
+    "inner_plus_1": (_from(_kept, _more, _kept), "are too large by 1 but for the first and the last", ENDS),
+    "inner_minus_1": (_from(_kept, _less, _kept), "are too small by 1 but for the first and the last", ENDS),
+    "ends_one_late": (_from(_more, _kept, _less), "have all boundaries between them one late", ENDS),
+    "ends_one_early": (_from(_less, _kept, _more), "have all boundaries between them one early", ENDS),
+    "ends_and_the_last_one_early": (
+        lambda p: np.concatenate([p[..., :1] - 1, p[..., 1:], p[..., :1] * 0 + 1], axis=-1),
+        "have all boundaries one early, that at the end too",
+        ENDS,
+    ),
+}
+REAL: dict[str, tuple[Change, str, str]] = {  # what is done to numbers
+    "zero": (lambda x: 0 * x, "are 0", "Pass them on."),
+    "negated": (lambda x: -x, "are negated", "Keep the signs."),
+    "one": (lambda x: 0 * x + 1, "are 1", "Pass them on."),
+    "squared": (lambda x: x * x, "are squared", "Apply them once."),
+    "root": (lambda x: x**0.5, "are replaced by their roots", "Use them as given."),
+    "inverted": (lambda x: 1 / x, "are inverted: divided by for multiplied by, or the reverse", "Use them as given."),
+    "absolute": (np.abs, "have lost their signs", "Keep the signs."),
+    "logarithms": (np.log, "are replaced by their logarithms", "Use them as given."),
+    "exponentials": (np.exp, "are replaced by their exponentials", "Use them as given."),
+    "plus_one": (_more, "have 1 added", "Use them as given."),
+    "from_one": (lambda x: 1 - x, "are subtracted from 1", "Use them as given."),
+    "centered": (lambda x: x - x.sum(axis=-1, keepdims=True) / x.shape[-1], "have their mean subtracted", "Subtract nothing."),
+    "softmaxed": (_softmax, "go through a softmax", "Use them as given."),
+}
+TRUTH: dict[str, tuple[Change, str, str]] = {
+    "inverted": (np.logical_not, "have True and False exchanged", "Invert it."),
+    "padded_left": (
+        lambda x: np.sort(x, axis=-1),
+        "are read as if all padding stood on the left",
+        "Use the places of the mask.",
+    ),
+    "padded_right": (
+        lambda x: np.sort(x, axis=-1)[..., ::-1],
+        "are read as if all padding stood on the right",
+        "Use the places of the mask.",
+    ),
+}
+CHANGES = {"i": WHOLE, "u": WHOLE, "f": REAL, "b": TRUTH}
+AT_ENDS = {"i": ENDS_MOVED, "u": ENDS_MOVED}
+
+
+def stages(question: Question, got: np.ndarray | None = None) -> Iterator[Iterator[Named]]:
+    """Other numbers in all of an argument or the result; other orders, and axes read as others; numbers at the ends alone."""
+    a = question.a
+    arrays = {name: a[name] for name in question.op.given if isinstance(a.get(name), np.ndarray) and a[name].size > 1}
+    groups = _groups(arrays)
+    yield _numbers(question, got, arrays, groups)
+    yield chain(_axes(question, arrays), fitted.along_heads(question, groups))
+    yield (each for called, names in groups for each in _changed(called, names, arrays[names[0]], AT_ENDS))
+    if question.right.ndim > 1 and _whole(question):
+        yield _of_result(ENDS_MOVED)
 
 
 def hypotheses(question: Question, got: np.ndarray | None = None) -> Iterator[Named]:
-    """The result or one argument in another order, two arguments exchanged, positions shifted or multiplied, other factors."""
-    a, right = question.a, np.asarray(question.right)
-    arrays = {name: a[name] for name in question.op.given if isinstance(a.get(name), np.ndarray) and a[name].size > 1}
-    yield from (_in_order("result", right, order, axis) for order, axis in _orders(right))
-    yield from _mixed("result", right)
-    for name, value in arrays.items():
-        yield from (_in_order(name, value, order, axis) for order, axis in _orders(value))
-        yield from _mixed(name, value)
-        binding = (
-            (low, high)
-            for low, high in LIMITS
-            if value.dtype.kind == "f" and low in (-np.inf, max(low, value.min())) and high in (np.inf, min(high, value.max()))
-        )
-        for low, high in binding:
-            words = " and ".join(f"at {word} {end:g}" for word, end in (("least", low), ("most", high)) if np.isfinite(end))
-            limited = using(**{name: lambda a, n=name, low=low, high=high: np.clip(a[n], low, high)})
-            yield _mistake(f"{name} {words}", limited, f"{name} are limited: {words}", "Use them as given.", "setting")
-        if value.dtype.kind == "b":
-            yield _mistake(
-                f"{name}_inverted",
-                using(**{name: lambda a, n=name: ~a[n]}),
-                f"True and False of {name} are exchanged",
-                "Invert it.",
-            )
+    """All of them."""
+    return chain.from_iterable(stages(question, got))
+
+
+def _numbers(
+    question: Question, got: np.ndarray | None, arrays: dict[str, np.ndarray], groups: list[tuple[str, list[str]]]
+) -> Iterator[Named]:
+    a = question.a
+    truth = np.asarray(question.op.spec(**a)).dtype.kind == "b"  # few bits: factors of positions fit by accident
+    yield from (each for name, value in arrays.items() for each in _limited(name, value))
+    yield from (each for called, names in groups for each in _changed(called, names, arrays[names[0]], CHANGES))
     for one, other in combinations(arrays, 2):
         if arrays[one].shape == arrays[other].shape and arrays[one].dtype == arrays[other].dtype and "positions" not in one:
-            change = {one: lambda a, n=other: a[n], other: lambda a, n=one: a[n]}
-            yield _mistake(
-                f"{one}_and_{other}_exchanged", using(**change), f"{one} and {other} are exchanged", "Exchange them."
-            )
-    truth = np.asarray(question.op.spec(**a)).dtype.kind == "b"  # few bits: factors of positions fit by accident
+            for taken, place in ((one, other), (other, one)):
+                wrong = using(**{place: lambda a, n=taken: a[n]})
+                yield _mistake(f"{taken}_for_{place}", wrong, f"{taken} is used in the place of {place}", f"Pass {place}.")
+            both = using(**{one: lambda a, n=other: a[n], other: lambda a, n=one: a[n]})
+            words = f"{one} and {other} are exchanged"
+            yield _mistake(f"{one}_and_{other}_exchanged", both, words, "Exchange them.")
     yield from _positions(a, arrays, () if truth else POWERS)
     yield from shifts(question)
     if truth:
         yield from _band(a, got)
         yield _mistake("result_inverted", result(np.logical_not), "True and False of the result are exchanged", "Invert it.")
-    elif got is not None and _at_limits(question, got):
+        return
+    if got is not None and _at_limits(question, got):
         yield from clipped(got, question.right).items()
-    elif _whole(question):
+    if _whole(question):
         for bits, dtype in NARROW.items():
             words = f"the result is held in {dtype}, which has {bits} bits for whole numbers"
             yield _mistake(f"result_in_{dtype}", _in_bits(bits), words, "Keep it in int32 or int64.")
-    else:
-        yield from (
-            _factor(words, factor) for words, factor in factors(a).items() if got is None or _measured(got, right, factor)
-        )
+    yield from _of_result(WHOLE if _whole(question) else REAL)
+
+
+def _of_result(changes: dict[str, tuple[Change, str, str]]) -> Iterator[Named]:
+    for name, (change, words, remedy) in changes.items():
+        yield _mistake(f"result_{name}", result(change), f"the numbers of the result {words}", remedy)
+
+
+def _limited(name: str, value: np.ndarray) -> Iterator[Named]:
+    for low, high in LIMITS if value.dtype.kind == "f" else ():
+        if low in (-np.inf, max(low, value.min())) and high in (np.inf, min(high, value.max())):
+            words = " and ".join(f"at {word} {end:g}" for word, end in (("least", low), ("most", high)) if np.isfinite(end))
+            limited = using(**{name: lambda a, low=low, high=high: np.clip(a[name], low, high)})
+            yield _mistake(f"{name} {words}", limited, f"{name} are limited: {words}", "Use them as given.", "setting")
+
+
+def _axes(question: Question, arrays: dict[str, np.ndarray]) -> Iterator[Named]:
+    """Another order along an axis, and axes that are read as each other."""
+    few = np.asarray(question.op.spec(**question.a)).dtype.kind == "b"
+    for name, value in {**arrays, "result": question.right}.items():
+        yield from (_in_order(name, value, order, axis) for order, axis in _orders(value, few and name == "result"))
+        yield from _mixed(name, value)
+
+
+def _groups(arrays: dict[str, np.ndarray]) -> list[tuple[str, list[str]]]:
+    """Each array, and those of one kind together: query_positions and key_positions, q_weight and k_weight."""
+    kinds: dict[str, list[str]] = {}
+    for name in arrays:
+        kinds.setdefault(name.partition("_")[2], []).append(name)
+    together = [(f"all_{kind}", names) for kind, names in kinds.items() if kind and len(names) > 1]
+    return [(name, [name]) for name in arrays] + together
+
+
+def _changed(called: str, names: list[str], value: np.ndarray, kinds: dict[str, Any]) -> Iterator[Named]:
+    """The changes of numbers of this kind, in each of the arrays."""
+    for change, (changed, words, remedy) in kinds.get(value.dtype.kind, {}).items():
+        wrong = using(**{name: lambda a, n=name, f=changed: f(a[n]) for name in names})
+        yield _mistake(f"{called}_{change}", wrong, f"{called.replace('all_', 'all ')} {words}", remedy)
 
 
 def _at_limits(question: Question, got: np.ndarray) -> bool:
@@ -146,11 +290,12 @@ def _in_bits(bits: int) -> Any:
     return result(lambda y: rounded(y, bits))
 
 
-def _orders(value: np.ndarray) -> Iterator[tuple[str, int]]:
-    batches = max(value.ndim - 2, int(value.ndim == 2))  # axes along which one may be read for all: texts and heads
+def _orders(value: np.ndarray, few: bool = False) -> Iterator[tuple[str, int]]:
+    """The orders that an axis can show; of results with few bits not those that leave one entry, but of texts and heads."""
+    batches = max(value.ndim - 2, int(value.ndim == 2)) if few else value.ndim
     for axis, n in enumerate(value.shape if value.ndim in AXES else ()):
         for order in ORDERS if n > 1 else ():
-            if n >= LEAST[order] and (order not in EVEN or n % 2 == 0) and (order != "all_the_first" or axis < batches):
+            if n >= LEAST[order] and (order not in EVEN or n % 2 == 0) and (not order.startswith("all_the") or axis < batches):
                 yield order, axis
 
 
@@ -233,7 +378,7 @@ def _positions(a: Arguments, arrays: dict[str, np.ndarray], powers: tuple[float,
     """Positions of one argument against those of the other shifted, all multiplied or divided, or summed over the batch."""
     names = [name for name in arrays if name in POSITIONS or name == "coordinates"]
     lengths = {f"the number of {name.removesuffix('_positions')} positions": arrays[name].shape[-1] for name in names}
-    shifts = {1: "1", **{n: f"{n}, {words}" for words, n in lengths.items() if n > 1}}
+    shifts = {n: f"{n}, {words}" for words, n in lengths.items() if n > 1}
     if len(lengths) == 2 and names[0] != "offsets":
         few, many = sorted(lengths.values())
         shifts |= {many - few: f"{many - few}, the length of the cache"} if many - few > 1 else {}
@@ -246,11 +391,12 @@ def _positions(a: Arguments, arrays: dict[str, np.ndarray], powers: tuple[float,
                     f"{name} are too {side} by {words}, against the others",
                     "Count queries and keys from the same start.",
                 )
-        twice, remedy = using(**{name: lambda a, n=name: 2 * a[n]}), "Turn each side once: before it is cached or after it."
-        yield _mistake(f"{name}_doubled", twice, f"{name} are doubled, as where one side is rotated twice", remedy)
-        zero = using(**{name: lambda a, n=name: 0 * a[n]})
-        yield _mistake(f"{name}_zero", zero, f"{name} are 0, those of the others are as given", "Pass both on.")
-    for shift in (1, 2, 3, -1, -2, -3) if len(names) == 1 else ():
+    for start in names if len(names) == 2 else ():
+        first = using(**{name: lambda a, n=name, s=start: a[n] - a[s][..., :1] for name in names})
+        yield _mistake(
+            f"all_positions_from_the_first_of_{start}", first, f"positions are counted from the first of {start}", COUNT
+        )
+    for shift in (2, 3, -2, -3) if len(names) == 1 else ():
         moved = using(**{names[0]: lambda a, s=shift: a[names[0]] + s})
         words = f"{names[0]} are too {'large' if shift > 0 else 'small'} by {abs(shift)}"
         name = f"{names[0]}_{'plus' if shift > 0 else 'minus'}_{abs(shift)}"
@@ -272,38 +418,6 @@ def _positions(a: Arguments, arrays: dict[str, np.ndarray], powers: tuple[float,
         if arrays[name].ndim > 1 and arrays[name].shape[0] > 1:
             wrong = using(**{name: lambda a, n=name: np.broadcast_to(a[n].sum(axis=0), a[n].shape)})
             yield _mistake(f"{name}_summed_over_batch", wrong, f"{name} are summed over the batch", "Keep the batch axis.")
-
-
-def factors(a: Arguments) -> dict[str, float]:
-    """Factors that a result may have too often or too rarely, by what they are."""
-    found = {"-1": -1.0, "1/2": 0.5, "log2 e": np.log2(np.e), "ln 2": np.log(2.0), "1/10": 0.1}
-    found |= {"2 pi": 2 * np.pi, "1 / 2 pi": 0.5 / np.pi} | {f"1/{power}": 1 / power for power in (4, 8, 16)}
-    found |= {f"{power:g}": power for power in POWERS}
-    for name, value in a.items():
-        if isinstance(value, np.ndarray) and value.ndim > 1 and value.dtype.kind == "f" and value.shape[-1] > 1:
-            width = value.shape[-1]
-            found |= {
-                f"root of {width}, the width of {name}": width**0.5,
-                f"1 / root of {width}, the width of {name}": width**-0.5,
-            }
-            found |= {f"{width}, the width of {name}": float(width), f"1 / {width}, the width of {name}": 1 / width}
-        elif name in ("scale", "dim", "heads", "head_dim") and type(value) in (int, float) and value not in (0, 1):
-            found |= {f"{name}": float(value), f"1 / {name}": 1 / value}
-            found |= {f"root of {name}": value**0.5, f"1 / root of {name}": value**-0.5} if value > 0 else {}
-    seen: dict[float, str] = {}
-    for words, factor in found.items():
-        seen.setdefault(round(factor, 9), words)
-    return {words: found[words] for words in seen.values()}
-
-
-def _factor(words: str, factor: float) -> Named:
-    name = {"-1": "negated", "2": "doubled", "1/2": "halved"}.get(words, f"times {factor:.6g}")
-    remedy = (
-        "Remove the factor, or a second place where it is applied." if abs(factor) > 1 else "Apply the factor that is missing."
-    )
-    return _mistake(
-        f"result_{name}".replace(" ", "_"), result(lambda y: factor * y), f"the result is multiplied by {words}", remedy
-    )
 
 
 def _measured(got: np.ndarray, right: np.ndarray, factor: float) -> bool:
@@ -341,14 +455,14 @@ def _shift(words: str, shift: int) -> Named:
 
 def with_a_factor(question: Question, got: np.ndarray) -> Iterator[Named]:
     """Each mistake that this data shows with one of the factors, where the output is so many times its answer."""
-    known = {} if _whole(question) else factors(question.a)
+    known = {} if _whole(question) else fitted.factors(question.a)
     for name in question.shown() if known else ():
         answer = question.wrong[name]
         if _multiple(answer, question.right):
             continue  # a factor twice is any number
         for words, factor in known.items():
             if _measured(got, answer, factor):
-                other, mistake = _factor(words, factor)
+                other, mistake = fitted.times("result", words, factor, result(partial(np.multiply, factor)))
                 yield f"{name} and {other}", together(question.op.mistakes[name], mistake)
 
 

@@ -37,6 +37,14 @@ def hypotheses(question: Question) -> Iterator[Named]:
                 yield _mistake(f"{words}, {half}", f"{bug}, {half}", tables | change, shape)
 
 
+def neighbors(question: Question) -> Iterator[Named]:
+    """Each whole setting with 1 more or less: few bits are met by more distant numbers by chance."""
+    whole = {name: question.a[name] for name in _defaults(question.op) if type(question.a.get(name)) is int}
+    for name, value in whole.items():
+        for other in (value - 1, value + 1):
+            yield _mistake(f"{name} {other}", f"{name} {other}", {name: other}, question.right.shape)
+
+
 def _defaults(op: ops.Op) -> dict[str, Any]:
     return {name: p.default for name, p in inspect.signature(op.spec).parameters.items()}
 

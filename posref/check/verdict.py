@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from posref import ops, pairing
-from posref.check import frameworks, general, other_settings, weights
+from posref.check import fitted, frameworks, general, other_settings, weights
 from posref.check.engine import Found, Named, Question, ratios
 from posref.check.ranged import MEANING, models
 from posref.check.report import Finding, Precision, Report
@@ -22,6 +22,7 @@ AXES = ("batch", "heads", "n", "dim")
 WRITES = "Check that the function writes its result into the array that it returns."
 READS = "Check that the function reads its inputs and returns what it computed."
 ALL = ": all give these numbers here."  # how a line about several mistakes ends
+MOST_NAMES = 2  # of mistakes that any op can have: of more that fit, each is a guess
 SHORT = {"bfloat16": "bf16", "float16": "f16"}
 
 
@@ -48,13 +49,18 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         listed = [*question.op.further.items(), *ops.further(question.op).items()]
         numbers = [each for each in listed if each[1].kind == "setting" and each not in own]
         yield [each for each in listed if each[1].kind != "setting"]
+        yield fitted.of_steps(question.op.spec, question.a)
         if _values(question, got) >= 3:  # one or two values are met by some number, whatever the cause
             yield own
             yield from read(question, got) if read else ()
             yield chain(
                 numbers, other_settings.hypotheses(question), general.shifts(question)
             )  # n + 1 for n may be one too many in the result
-        yield general.hypotheses(question, got)
+        elif np.isin(question.right, (0, 1)).all() and got.size > 2:
+            yield other_settings.neighbors(question)
+        yield from (fitted.of_settings(question, got), fitted.of_result(question, got))
+        first, *others = general.stages(question, got)
+        yield from (first, fitted.of_arrays(question, got), *others)
         yield not_computed(question, got)
         yield from waves.stages(question, got)
 
@@ -255,9 +261,13 @@ def _determined(report: Report, question: Question, fits: Iterable[Any]) -> list
     fits = [*fits]
     once = {_claim(question, name, mistake): name for name, mistake, _ in fits[::-1] if mistake.kind == "setting"}
     names = [*once.values()][::-1]
+    general = [name for name, mistake, _ in fits if mistake.kind == "general"]
+    undecided = general if len(general) > MOST_NAMES else []
+    if undecided:
+        report.ambiguous.append(f"{'; '.join(undecided)}: all would give these numbers, and none was told from the others.")
     if len(names) > 1:
         report.ambiguous.append(f"{'; '.join(names)}: all would give these numbers, and none was told from the others.")
-    return [each for each in fits if each[1].kind != "setting" or names == [each[0]]]
+    return [each for each in fits if each[0] not in undecided and (each[1].kind != "setting" or names == [each[0]])]
 
 
 def _pairing(a: Any) -> str:

@@ -26,7 +26,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple
 
 from posref import _require
-from posref.ops.variation import varied
+from posref.ops.variation import steps, varied
 
 __all__ = [
     "Arguments",
@@ -173,6 +173,7 @@ def inside(module: ModuleType, name: str, change: Callable[..., Any]) -> Wrong:
         y = varied(f, right, replacement)(**a)
         return y if calls else missing()
 
+    wrong.step = module, name  # type: ignore[attr-defined]
     return wrong
 
 
@@ -271,7 +272,8 @@ def further(op: Op) -> dict[str, Mistake]:
     files = [importlib.import_module(f"{__name__}.{name}") for name in names]
     listed = [files[0].MISTAKES] * ("attention" in op.tags) + [getattr(file, "FURTHER", {}) for file in files]
     found = {name: m for each in listed for name, m in each.items() if name not in op.mistakes}
-    return {name: m for name, m in found.items() if not m.only or op.name.split(".")[1] in m.only.split()}
+    here = {name: m for name, m in found.items() if not m.only or op.name.split(".")[1] in m.only.split()}
+    return {name: m for name, m in here.items() if _may_have_a_place(m, op.spec)}
 
 
 @cache
@@ -325,10 +327,17 @@ def _op(module: ModuleType, last: str, f: Spec) -> Op:
             mistakes[name] = mistake._replace(wrong=of.wrong, kind=of.kind, remedy=mistake.remedy or of.remedy)
     renamed = {m.wrong for m in module.MISTAKES.values() if isinstance(m.wrong, str)} | getattr(module, "REPLACED", set())
     mistakes |= {name: m for name, m in shared.items() if name not in module.MISTAKES.keys() | renamed}
+    mistakes = {name: m for name, m in mistakes.items() if _may_have_a_place(m, f)}
     given = tuple(name for name, p in parameters.items() if p.kind is not p.KEYWORD_ONLY)
     make = probe.maker(f, given, getattr(module, "ARRAYS", {}), getattr(module, "ASKED", ()), getattr(module, "EXTENTS", {}))
     name = f"{module.__name__.rsplit('.', 1)[1]}.{last}"
     return Op(name, f, given, make, mistakes, **_of_its_own(module, last))
+
+
+def _may_have_a_place(mistake: Mistake, f: Spec) -> bool:
+    """Whether f can call the step that a mistake changes: no bias is added where no scores are made."""
+    module, name = getattr(mistake.wrong, "step", (None, ""))
+    return module is None or getattr(module, name) in steps(f)
 
 
 def _of_its_own(module: ModuleType, last: str) -> dict[str, Any]:

@@ -510,10 +510,6 @@ def _positioned(**change):
     return using(**{f"{name}_positions": new for name, new in change.items()})
 
 
-def _causal_window(query_positions, key_positions, width):
-    return attention.window_mask(query_positions, key_positions, width=width, causal=True)
-
-
 FURTHER = {
     "all_seen_from_the_prefix": Mistake(
         lambda f, a: f(**a) | (np.arange(a.n) < a.prefixes[:, None])[..., None],
@@ -528,38 +524,6 @@ FURTHER = {
         "Every token sees the future.",
         "And it with the causal mask.",
         only="chunk_mask",
-    ),
-    "chunks_ignored": Mistake(
-        using(width=2**62),
-        "the chunks are ignored: all keys up to the query are seen",
-        "Right for texts of one chunk.",
-        "Mask keys of other chunks: floor(i / width) = floor(j / width).",
-        only="chunk_mask",
-    ),
-    "window_for_chunk": Mistake(
-        instead(_causal_window),
-        "a sliding window of the width of a chunk",
-        "Every token sees width keys, the first of a chunk too.",
-        "Mask keys of other chunks: floor(i / width) = floor(j / width).",
-        only="chunk_mask",
-    ),
-    "prefix_causal": Mistake(
-        using(prefixes=lambda a: 0 * a.prefixes),
-        "the prefix is causal too: its tokens do not see those after them",
-        "An image or a question is read as if it were being written.",
-        "Let the first `prefix` positions see each other.",
-    ),
-    "prefix_seen_by_all": Mistake(
-        using(prefixes=lambda a: 0 * a.prefixes + a.n),
-        "all queries see all keys",
-        "Every token sees the future.",
-        "Both the query and the key have to be in the prefix.",
-    ),
-    "prefix_of_the_first_text": Mistake(
-        using(prefixes=lambda a: np.broadcast_to(a.prefixes[:1], a.prefixes.shape)),
-        "all texts have the prefix of the first",
-        "Right for one text.",
-        "Keep the batch axis of the prefix lengths.",
     ),
     "blocks_causal": Mistake(
         instead(lambda blocks: np.tri(len(blocks)) > 0),
@@ -577,18 +541,6 @@ FURTHER = {
         "Loss is too good in training.",
         "Leave text causal.",
     ),
-    "queries_at_the_last_key": Mistake(
-        _positioned(query=lambda a: np.broadcast_to(a.key_positions[..., -1:], a.query_positions.shape)),
-        "all queries have the position of the last key",
-        "Right for steps of one token.",
-        "Give every query its own position.",
-    ),
-    "queries_at_the_first_query": Mistake(
-        _positioned(query=lambda a: np.broadcast_to(a.query_positions[..., :1], a.query_positions.shape)),
-        "all queries have the position of the first",
-        "Right for steps of one token.",
-        "Give every query its own position.",
-    ),
     "queries_at_slots": Mistake(
         _positioned(query=lambda a: count(a.query_positions) + a.key_positions.shape[-1] - a.query_positions.shape[-1]),
         "queries have their slot in the cache as position, keys their own",
@@ -600,12 +552,6 @@ FURTHER = {
         "keys have their slot in the cache as position, queries their own",
         "Right where slots and positions are equal; wrong with left padding and after eviction.",
         "Turn queries and keys by positions, or both by slots.",
-    ),
-    "keys_at_the_last_key": Mistake(
-        _positioned(key=lambda a: np.broadcast_to(a.key_positions[..., -1:], a.key_positions.shape)),
-        "all keys have the position of the last",
-        "There is no order among keys.",
-        "Use the positions of all keys; one row of a cached bias is for the last alone.",
     ),
     **{
         f"scale_{words}": Mistake(
@@ -624,18 +570,6 @@ FURTHER = {
         )
     },
     **{
-        f"scale_times_{words}": Mistake(
-            using(scale=lambda a, m=m: m * a.scale),
-            f"the scale is multiplied by {words.replace('_', ' ')}, {m:.6g}, which was not asked for",
-            "Attention is too sharp.",
-            "Apply YaRN's magnitude once: in cos and sin, or its square in the scale.",
-            kind="setting",
-        )
-        for s in (2, 4, 8, 16, 32, 40, 64)
-        for power, m in ((1, 0.1 * np.log(s) + 1), (2, (0.1 * np.log(s) + 1) ** 2))
-        for words in (f"the_magnitude_of_factor_{s}{'_squared' * (power == 2)}",)
-    },
-    **{
         f"row_scale_{name}": Mistake(
             wrong,
             bug,
@@ -644,8 +578,6 @@ FURTHER = {
             kind="rows",
         )
         for name, bug, wrong in (
-            ("inverted", "scores are divided by row_scale", using(row_scale=lambda a: 1 / a.row_scale)),
-            ("of_the_last", "all queries have that of the last", using(row_scale=lambda a: a.row_scale[[-1] * a.q.shape[-2]])),
             ("on_keys", "row_scale multiplies the last keys instead of the queries", using(row_scale=None, k=_scaled_keys)),
             (
                 "on_the_output",
@@ -673,17 +605,6 @@ FURTHER = {
         "Compare the position of each query with that of each key.",
         kind="window",
     ),
-    **{
-        f"sinks_times_{m:.4g}": Mistake(
-            using(sinks=lambda a, m=m: m * a.sinks if a.sinks is not None else missing()),
-            f"the sinks are multiplied by {m:.4g}, 1 / sqrt({d}): by the scale of the scores",
-            "Sinks are too near 0.",
-            "Scale the scores alone; the sink enters the softmax as it is.",
-            only="softmax",
-        )
-        for d in (16, 32, 64, 80, 96, 128, 192, 256, 512)
-        for m in (d**-0.5,)
-    },
     "mask_adds_minus_10": Mistake(
         _with_mask(lambda right, s, mask, sinks: right(np.where(mask, s, s - 10), None, sinks)),
         "masked scores are lowered by 10 instead of set to minus infinity",

@@ -269,9 +269,6 @@ FURTHER = {
         "Split cos and sin, which repeat the pairs, into the sections twice: sections * 2, then index i % 3.",
     ),
     "sign": Mistake(using(coordinates=lambda a: -a.coordinates), "the sine has the wrong sign", remedy="Turn by +m theta."),
-    "coordinates_plus_one": Mistake(
-        using(coordinates=lambda a: a.coordinates + 1), "coordinates are counted from 1", remedy="Count from 0."
-    ),
     "tables_alone_right": ROPE["tables_alone_right"]._replace(wrong=_two_layouts(OTHER_LAYOUT.get, str), kind=""),
     "tiled_tables": ROPE["tiled_tables"]._replace(wrong=_two_layouts(str, OTHER_LAYOUT.get), kind="", seen_in=()),
     "cos_sin_swapped": Mistake(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from posref import _require, attention, pairing
-from posref.ops import Mistake, Wrong, inside, missing, result, using
+from posref.ops import Mistake, Wrong, inside, missing, using
 from posref.rotary import rope
 
 POSITIONS = ("positions", "query_positions", "key_positions", "offsets")
@@ -582,20 +582,11 @@ FURTHER = {
     )
     for name, these in (("q", "queries"), ("k", "keys"))
 } | {
-    f"temperature_{name}": Mistake(
-        wrong,
-        bug,
+    "temperature_log_n": Mistake(
+        lambda f, a: np.maximum(1, np.log(a.positions + 1) / np.log(a.length)),
+        "ln(p + 1) / ln(length), at least 1",
         "Scores of far queries are too large or too small.",
         "Use the formula of the model, with the natural logarithm, one number for each query.",
         only="temperature",
-    )
-    for name, bug, wrong in (
-        ("by_base_2", "log2 stands in the place of the natural logarithm", result(lambda y: 1 + (y - 1) / np.log(2))),
-        ("by_base_10", "log10 stands in the place of the natural logarithm", result(lambda y: 1 + (y - 1) / np.log(10))),
-        ("without_amount", "the amount is left out", result(lambda y, a: 1 + (y - 1) / a.amount)),
-        ("squared", "the temperature is applied twice", result(lambda y: y * y)),
-        ("inverted", "scores are divided by the temperature", result(lambda y: 1 / y)),
-        ("of_the_last", "all queries have that of the last", result(lambda y: np.broadcast_to(y[..., -1:], y.shape))),
-        ("log_n", "ln(p + 1) / ln(length), at least 1", lambda f, a: np.maximum(1, np.log(a.positions + 1) / np.log(a.length))),
     )
 }

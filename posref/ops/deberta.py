@@ -245,31 +245,6 @@ MISTAKES = {
 }
 
 
-def _alone(term):
-    """One of two position terms left out, with the scale of both."""
-
-    def change(right):
-        def scores(q, k, q_r, k_r, offsets, **given):
-            if q_r is None or k_r is None:
-                missing()
-            return right(q, k, *((None, k_r) if term == "c2p" else (q_r, None)), offsets, **given)
-
-        return scores
-
-    return inside(deberta, "scores", change)
-
-
-FURTHER = {
-    f"{term}_alone": Mistake(
-        _alone(term),
-        f"{other} is left out; the scale counts it still",
-        "Positions weigh too little.",
-        "Read pos_att_type: the terms are added, and counted in the scale.",
-        only="scores log_scores",
-    )
-    for term, other in (("c2p", "the term k . q_r, p2c,"), ("p2c", "the term q . k_r, c2p,"))
-}
-
 SCORES = {
     "deberta c2p": ("one", "c2p", "one", "c2p"),
     "deberta p2c": ("one", "one", "p2c", "p2c"),

@@ -182,22 +182,6 @@ MISTAKES = {name: OF_GATES[name] for name in TAKEN.split()} | {
     ),
 }
 
-FURTHER = {
-    "beta_squared": Mistake(
-        _by_turns(lambda s, f, k, v, b: f * s + b * b * _t(k) * (v - k @ (f * s))),
-        "b^2 k (v - k . S'): keys and errors are both multiplied by b",
-        "Writes are too weak below b = 1, too strong above.",
-        "Multiply the keys or the errors by b, not both.",
-    ),
-    "mean_subtracted": Mistake(
-        using(x=lambda a: a.x - a.x.sum(axis=-1, keepdims=True) / a.x.shape[-1]),
-        "the mean is subtracted before the norm, as in LayerNorm",
-        "Keys lose the direction in which all features are equal.",
-        "Divide by the norm alone.",
-        only="unit",
-    ),
-}
-
 CAUSAL = True
 SCORES = "weights that are no softmax of scores"
 

@@ -233,37 +233,16 @@ def _softmax_along(axis):
     return inside(attention, "softmax", change)
 
 
-FURTHER = (
-    {
-        "one_key_less": Mistake(
-            using(top=lambda a: a.top - 1 if a.top > 1 else missing()),
-            "top - 1 keys are selected",
-            "One key too few; right for short texts.",
-            "Select exactly `top` keys.",
-            kind="top",
-            only="select",
-        )
-    }
-    | {
-        f"softmax_over_{words}": Mistake(
-            _softmax_along(axis),
-            f"the softmax runs over the {words}, not over the tokens of a block",
-            "The weights of a block do not sum to 1.",
-            "Take the softmax along the axis of the tokens of a block.",
-            only="compress",
-        )
-        for words, axis in (("features", -2), ("blocks", -3))
-    }
-    | {
-        "weights_softmaxed": Mistake(
-            using(weights=lambda a: attention.softmax(a.weights)),
-            "a softmax over the heads is taken of their weights",
-            "Heads cannot vote against a key.",
-            "Use the weights as they come from their projection.",
-            only="scores",
-        ),
-    }
-)
+FURTHER = {
+    f"softmax_over_{words}": Mistake(
+        _softmax_along(axis),
+        f"the softmax runs over the {words}, not over the tokens of a block",
+        "The weights of a block do not sum to 1.",
+        "Take the softmax along the axis of the tokens of a block.",
+        only="compress",
+    )
+    for words, axis in (("features", -2), ("blocks", -3))
+}
 
 # all heads read one key per token
 REPLACED = {"keys_of_the_first_head"}

@@ -232,6 +232,10 @@ def _about_lengths(s):
     return p if counted else np.clip(int(s.length) * (p % 16) + p % 3 - 1, 0, limit).astype(int)
 
 
+def _padded_on_both_sides(text, place, s):
+    return (place >= s.batch - 1 - text) & (place < s.n_key - 1 - text % 2)
+
+
 MEANT = dict.fromkeys(
     ("self_extend", "rerope", "dual_chunk"), lambda a: attention.causal_mask(a.query_positions, a.key_positions)
 )
@@ -240,7 +244,7 @@ INSIDE = {
     "self_extend": lambda a: (a.query_positions.max() // a.group + a.window) * (a.phase == "prefill" and a.window % a.group > 0)
 }
 ARRAYS = {
-    "mask": lambda s: (np.arange(s.n_key) >= np.arange(s.batch)[::-1, None]) & (np.arange(s.n_key) < s.n_key - 1),
+    "mask": lambda s: _padded_on_both_sides(np.arange(s.batch)[:, None], np.arange(s.n_key), s),
     "lengths": lambda s: np.array([3, 1, 4, 2]),
     "parents": lambda s: np.array([0, 0, 0, 1, 1, 2, 3, 3, 5]),
     "query_positions": lambda s: _far(s) + 10 + 5 * np.arange(s.n_query),
@@ -469,20 +473,6 @@ MISTAKES = {
 }
 
 FURTHER = {
-    "all_at_the_first": Mistake(
-        _otherwise(lambda a: np.full(a.n_query, a.n_key - a.n_query)),
-        "all new tokens have the position of the first of them",
-        "Right for steps of one token; a prompt, a chunk or a draft has one position.",
-        "Add arange(n_query) to the length of the cache.",
-        only="cached",
-    ),
-    "all_at_the_last": Mistake(
-        _otherwise(lambda a: np.full(a.n_query, a.n_key - 1)),
-        "all new tokens have the position of the last of them",
-        "Right for steps of one token; a prompt, a chunk or a draft has one position.",
-        "Add arange(n_query) to the length of the cache.",
-        only="cached",
-    ),
     "every_rank_from_zero": Mistake(
         _otherwise(lambda a: np.arange(a.n // a.ranks)),
         "every rank counts its own tokens from 0",
@@ -511,13 +501,6 @@ FURTHER = {
         "the boundaries of the documents are not used: all tokens form one document",
         "Tokens attend into the text before theirs.",
         "Build the mask from cu_seqlens, or pass cu_seqlens to the kernel.",
-        only="document_mask",
-    ),
-    "first_token_to_the_document_before": Mistake(
-        _otherwise(lambda a: _same_document(_end_to_the_document_before(a.lengths), a.causal)),
-        "the first token of a document belongs to the document before it: searchsorted with the wrong side",
-        "First tokens see another text, and no text sees its first token.",
-        "searchsorted(cu_seqlens, i, side='right') - 1.",
         only="document_mask",
     ),
     "branches_ignored": Mistake(

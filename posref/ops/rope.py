@@ -695,12 +695,12 @@ def _mean(x):
     return x.sum(axis=-1, keepdims=True) / x.shape[-1]
 
 
-def _otherwise_normed(divisor, center=False, weighted=lambda weight: weight):
-    """Another norm: (x, or x - mean) / divisor(x, eps) * weighted(weight)."""
+def _otherwise_normed(divisor, center=False):
+    """Another norm: (x, or x - mean) / divisor(x, eps) * weight."""
 
     def normed(x, weight, eps):
         x = x - _mean(x) if center else x
-        return x / divisor(x, eps) * weighted(weight if weight is not None else missing())
+        return x / divisor(x, eps) * (weight if weight is not None else missing())
 
     return inside(HERE, "_normed", lambda right: normed)
 
@@ -749,6 +749,13 @@ FURTHER = {
         "Scores are right where queries and keys agree; rotated vectors are permuted.",
         "Put the features that turn first: cat((rotated, passed)).",
         only="rotate",
+    ),
+    "exponent_floored": Mistake(
+        _law(lambda t, divisor: -(-2 * t // divisor)),
+        "base^(-2t // dim): the exponent is rounded down, to -1 for all pairs but the first",
+        "Near tokens are blurred.",
+        "Divide in floating point.",
+        kind="base",
     ),
     "scaling_inverted": Mistake(
         using(frequencies=lambda a: _theta(a.dim, a.base) ** 2 / _all_turning(a)),
@@ -804,14 +811,9 @@ FURTHER = {
                 lambda x, eps: (_mean(x * x).sum(-3, keepdims=True) / x.shape[-3] + eps) ** 0.5,
             ),
             ("eps_beside_the_root", "eps is added to the root, not under it", lambda x, eps: _mean(x * x) ** 0.5 + eps),
-            ("weights_plus_one", "the norm multiplies by 1 + weight", _rms, False, lambda weight: 1 + weight),
-            ("weights_left_out", "the norm has no weights", _rms, False, lambda weight: 1),
         )
     },
-    "norm_of_queries_alone": Mistake(using(k_weight=None), "keys are not normalized", "", "Normalize both."),
-    "norm_of_keys_alone": Mistake(using(q_weight=None), "queries are not normalized", "", "Normalize both."),
     "norm_without_eps": Mistake(using(eps=0), "eps of the norm is left out, or far too small", "", "Add eps to the mean."),
-    "norm_left_out": Mistake(using(q_weight=None, k_weight=None), "queries and keys are not normalized", "", "Normalize them."),
     **{
         f"permuted_for_{heads}_heads": Mistake(
             _as_if(heads),

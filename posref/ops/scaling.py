@@ -172,10 +172,6 @@ def _every_frequency(dim, base, factor):
     return rope.frequencies(dim, base) / factor
 
 
-def _times_the_base(dim, base, factor):
-    return rope.frequencies(dim, base * factor)
-
-
 def _keras(dim, base, factor):
     return rope.frequencies(dim, base) / factor ** (dim / (dim - 2))
 
@@ -224,11 +220,6 @@ def _stretch(formula):
     return wrong
 
 
-def _applied_twice(f, a):
-    once = f(**a)
-    return inside(rope, "frequencies", lambda right: lambda *x: once)(f, a)
-
-
 def _power_of_the_magnitude(power):
     return result(lambda y, a: y * scaling.yarn_magnitude(a.factor) ** power)
 
@@ -262,12 +253,12 @@ MISTAKES = {
         only="ntk yarn llama3",
     ),
     "base_times_factor": Mistake(
-        instead(_times_the_base),
+        _exponent(lambda dim: 1),
         "base times factor, without the exponent dim / (dim - 2)",
         "The last pair is stretched too little.",
         "Multiply the base by factor^(dim / (dim - 2)).",
         seen_in=("huggingface/diffusers",),
-        only="ntk",
+        only="ntk dynamic_ntk",
     ),
     "every_frequency_by_the_power": Mistake(
         instead(_keras),
@@ -352,13 +343,6 @@ MISTAKES = {
 }
 
 FURTHER = {
-    "applied_twice": Mistake(
-        _applied_twice,
-        "the schedule is applied twice: to frequencies that are scaled already",
-        "Slow pairs are too slow by the factor once more.",
-        "Scale where the model is loaded or where the tables are made, not in both places.",
-        only="ntk dynamic_ntk yarn llama3 longrope",
-    ),
     "blend_reversed": Mistake(
         _blend_reversed,
         "the blend between low_freq_factor and high_freq_factor is reversed",
@@ -400,7 +384,6 @@ FURTHER = {
             ("dim_more_two", "dim / (dim + 2)", lambda dim: dim / (dim + 2)),
             ("upside_down", "(dim - 2) / dim", lambda dim: (dim - 2) / dim),
             ("of_pairs", "h / (h - 2), h = dim / 2 pairs,", lambda dim: dim / (dim - 4) if dim > 4 else missing()),
-            ("dim_left_out", "1", lambda dim: 1),
         )
     },
     **{

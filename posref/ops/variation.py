@@ -28,6 +28,36 @@ def varied(f: Function, step: Function, new: Function) -> Function:
     return copy
 
 
+@cache
+def steps(f: Function) -> tuple[Function, ...]:
+    """The functions of posref that f may call, at any depth, and those that these call.
+
+    >>> from posref.ops.alibi import alibi, shard
+    >>> alibi.slopes in steps(shard)
+    True
+    """
+    found: dict[Function, None] = {}
+    waiting = [f]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, FunctionType) and one.__module__.startswith("posref.") and one not in found:
+            found[one] = None
+            waiting += _called(one)
+    return tuple(found)[1:]
+
+
+def _called(f: FunctionType) -> list[Any]:
+    """What a function names or holds: in its globals, in their modules, in its closure."""
+    names = _names(f.__code__)
+    own = [f.__globals__[name] for name in names if name in f.__globals__]
+    modules = [each for each in own if isinstance(each, ModuleType) and each.__name__.startswith("posref.")]
+    return (
+        own
+        + [vars(each)[name] for each in modules for name in names if name in vars(each)]
+        + [cell.cell_contents for cell in f.__closure__ or ()]
+    )
+
+
 class _Copies:
     """The copies of one variation, each function once: what is copied stays the same thing wherever it is reached."""
 

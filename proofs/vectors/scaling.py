@@ -165,7 +165,8 @@ def _simple(op, name, dim, base, factor, kills):
 def _dynamic(name, dim, base, factor, length, original):
     w, s = plain(dim, base), mpmath.mpf(factor)
     values = stretched(w, s * max(mpmath.mpf(length), original) / original - (s - 1))
-    kills = "factor_alone" + " unscaled" * (length > original) + " at_its_longest" * (length != factor * original)
+    stretches = " unscaled base_times_factor" * (length > original)
+    kills = "factor_alone" + stretches + " at_its_longest" * (length != factor * original)
     params = {"dim": dim, "base": base, "factor": factor, "length": length, "original_length": original}
     return _case(f"{name}-{length}", "dynamic_ntk", params, values, w, kills)
 

@@ -293,7 +293,7 @@ WRONG = {
     "positions_modulo 2048": positions(lambda p: p % 2048),
     "positions_modulo 5000": positions(lambda p: p % 5000),
     "linear_scaling": positions(lambda p: p / 4),
-    "linear_scaling 0.5": lambda x, p: plain(plain(x, p), p),
+    "rotate_twice": lambda x, p: plain(plain(x, p), p),
     "wrong_base": {"base": 5e5},
     "wrong_base 12345": {"base": 12345.0},
     "exponent_halved": theta_of(lambda t: t / 64),
@@ -657,7 +657,7 @@ def test_the_advice_names_the_setting_that_gives_what_was_asked():
 def test_identities_are_listed():
     report = check_rope(wrong("positions_zero"), dim=64, layout="half")
     assert "all positions are 0" in report.diagnosis[0].sentence
-    report = check_rope(wrong("linear_scaling 0.5"), dim=64, layout="half")
+    report = check_rope(wrong("rotate_twice"), dim=64, layout="half")
     assert "applied twice" in report.diagnosis[0].sentence
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from posref import ops, vectors
-from posref.check import check, diagnose, general, tensors
+from posref.check import check, diagnose, fitted, general, tensors
 from posref.check.engine import Question, distance
 from posref.check.other_settings import hypotheses as settings_tried
 from posref.check.ranged import models
@@ -84,7 +84,7 @@ def equals(question, name, got, said):
         return said == ("constant_output" if got.any() else "nothing_computed") and (got == got.flat[0]).all()
     others = (
         question.op.mistakes | ops.further(question.op) | dict(settings_tried(question)) | dict(general.hypotheses(question))
-    )
+    ) | dict(fitted.hypotheses(question, got))
     known = [others.get(each) for each in (said.split(" and ") if said not in others else [said])]
     if None in known:
         return name == "doubled" and said in ("magnitude 2", "linear_scaling 0.5")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from posref import attention, ops, position_ids, vectors
-from posref.check import check, diagnose, general, verdict
+from posref.check import check, diagnose, fitted, general, verdict
 from posref.check.engine import Question, distance
 from posref.check.report import Report
 from posref.check.tensors import round_to
@@ -256,7 +256,7 @@ NAMED = [
         "delta.unit",
         {"eps": 1e-6},
         lambda x: ops.op("delta.unit").spec(x - x.mean(-1, keepdims=True), eps=1e-6),
-        "mean_subtracted",
+        "x_centered",
     ),
     ("rope.rotate", {"dim": 16, "layout": "half"}, along_heads, "positions_counted_along_heads"),
     ("attention.attend", SCALE, lambda *x: attend(*x).swapaxes(1, 2), "result_axes_0213"),
@@ -265,7 +265,7 @@ NAMED = [
     ("attention.attend", SCALE, lambda *x: attend(*x).swapaxes(1, 2).reshape(3, 2, 5, 8), "result_rows_and_heads_mixed"),
     ("attention.attend", ROWS, lambda q, k, v, m, r: attend(q / r[:, None], k, v, m), "row_scale_inverted"),
     ("attention.attend", ROWS, lambda q, k, v, m, r: attend(q, k * np.r_[1, 1, r][:, None], v, m), "row_scale_on_keys"),
-    ("position_ids.temperature", WARM, lambda p: 1 + 0.1 * np.log2(1 + (p + 1) // 8192), "temperature_by_base_2"),
+    ("position_ids.temperature", WARM, lambda p: 1 + 0.1 * np.log2(1 + (p + 1) // 8192), "amount_times_1.4427"),
     ("position_ids.temperature", WARM, lambda p: np.maximum(1, np.log(p + 1) / np.log(8192)), "temperature_log_n"),
     ("position_ids.temperature", WARM, lambda p: 1.0 + 0 * p, "constant_output"),
     ("position_ids.temperature", WARM, lambda p: np.minimum(1 + 0.1 * np.log(1 + (p + 1) // 8192), 1.2), "clipped"),
@@ -281,7 +281,7 @@ NAMED = [
     ("alibi.bias", ALIBI, lambda i, j: (SLOPES * offsets(i, j))[:, [4, 5, 6, 7] * 2], "result_heads_second_half_twice"),
     ("rope.scores", ROPE, lambda q, k, i, j: scores(q, k, i, j + 1), "key_positions_plus_1"),
     ("rope.scores", ROPE, lambda q, k, i, j: scores(q, k, i + k.shape[2], j), "query_positions_plus_23"),
-    ("rope.scores", ROPE, lambda q, k, i, j: scores(q, k, i, 0 * j), "key_positions_zero"),
+    ("rope.scores", ROPE, lambda q, k, i, j: scores(q, k, i, 0 * j), "rotate_left_out_for_k"),
     ("rope.scores", ROPE, lambda q, k, i, j: scores(k[:, :, :5], k, i, j), None),
     ("alibi.bias", ALIBI, lambda i, j: (SLOPES * offsets(i, j))[:, ::-1], "result_heads_reversed"),
     ("alibi.bias", ALIBI, lambda i, j: 3 * SLOPES * offsets(i, j), "result_times_3"),
@@ -305,7 +305,7 @@ NAMED = [
     ("t5.bucket", {"bidirectional": True}, lambda o: np.minimum(abs(o) // 8, 15) + 16 * (o > 0), "linear_to_the_maximum"),
     ("axes.rotate", MROPE, lambda x, coordinates: by_axes(x, coordinates, 1e4 ** (-np.arange(4) / 8)), "exponent_head_dim"),
     ("axes.rotate", MROPE, lambda x, coordinates: by_axes(x, coordinates, 1e4 ** (-np.arange(4) / 2)), "exponent_doubled"),
-    ("rope.scores", ROPE, lambda q, k, i, j: scores(q, turned(k, j), i, j), "key_positions_doubled"),
+    ("rope.scores", ROPE, lambda q, k, i, j: scores(q, turned(k, j), i, j), "rotate_twice_for_k"),
     ("rope.rotate", PARTIAL, lambda x, p: np.concatenate([x[..., 16:], turned(x[..., :16], p)], axis=-1), "passed_in_front"),
     ("rope.rotate", PARTIAL, lambda x, p: by_width(x, p, 40), "rotary_dim 40"),
     ("rope.rotate", TWICE, lambda x, p: turned(x, 4 * p), "scaling_inverted"),
@@ -375,11 +375,11 @@ NAMED = [
     ("convolution.convolve", {}, partial(both_sides, left=2), "padded_on_both_sides"),
     ("convolution.convolve", {}, partial(both_sides, left=1), "padded_as_same"),
     ("indexer.compress", {}, lambda x, g, b: (softmax(g + b) * x).sum(-2), "softmax_over_features"),
-    ("indexer.select", {"top": 3}, partial(best, top=2), "one_key_less"),
+    ("indexer.select", {"top": 3}, partial(best, top=2), "top 2"),
     ("sinusoidal_2d.normalized", {}, partial(places, less=0.5), "half_a_pixel_less"),
     ("gated.attend", STATE, read_early, "read_before_the_update"),
-    ("deberta.scores", {"convention": "released"}, partial(disentangled, terms=(1, 0)), "c2p_alone"),
-    ("deberta.scores", {"convention": "released"}, partial(disentangled, terms=(0, 1)), "p2c_alone"),
+    ("deberta.scores", {"convention": "released"}, partial(disentangled, terms=(1, 0)), "q_r_zero"),
+    ("deberta.scores", {"convention": "released"}, partial(disentangled, terms=(0, 1)), "k_r_zero"),
     ("axes.rotate", MROPE, half_in_sections, "second_half_on_axis_first"),
     ("scaling.ntk", {"dim": 64, "factor": 4.0}, lambda dim: speeds(dim, 1e4 * 4.0 ** (64 / 63)), "exponent_dim_less_one"),
     ("scaling.dynamic_ntk", LONG, lambda dim: speeds(dim, 1e4 * 8.0 ** (64 / 62)), "stretch_without_the_difference"),
@@ -456,7 +456,12 @@ def asked(question, name, answer):
     if verdict.judged(report, question, got, pairs=False):
         return
     known = question.op.mistakes | dict(general.hypotheses(question)) | dict(verdict.other_settings.hypotheses(question))
-    known |= ops.further(question.op) | dict(general.hypotheses(question, got)) | dict(not_computed(question, got))
+    known |= (
+        dict(fitted.hypotheses(question, got))
+        | ops.further(question.op)
+        | dict(general.hypotheses(question, got))
+        | dict(not_computed(question, got))
+    )
     for finding in report.diagnosis:
         if finding.name in known:
             theirs = question.answer(finding.name, known[finding.name].wrong)

@@ -114,7 +114,7 @@ def test_asked_by_name(schedule):
         ("inverted", llama3(5e5, 1 / 8, 1, 4, 8192), "llama3"),
         ("inverted", yarn(15e4, 1 / 32, 4096, False), "yarn"),
         ("ramp_upside_down", [w + w / 8 - v for w, v in zip(plain(5e5), llama3(5e5, 8, 1, 4, 8192), strict=True)], "llama3"),
-        ("applied_twice", llama3(5e5, 8, 1, 4, 8192, llama3(5e5, 8, 1, 4, 8192)), "llama3"),
+        ("llama3_twice", llama3(5e5, 8, 1, 4, 8192, llama3(5e5, 8, 1, 4, 8192)), "llama3"),
         ("ramp_over_wavelengths", by_wavelength(15e4, 32, 4096, 32, 1), "yarn"),
         ("range_of_base_10000", yarn(15e4, 32, 4096, False, of=1e4), "yarn"),
         (

@@ -59,12 +59,12 @@ CASES = {  # op, settings, what is right, and what is wrong by its name
     "attention.chunk_mask": (
         {"width": 4},
         chunk,
-        {"chunks_ignored": lambda q, k: k[:, None, :] <= q[:, :, None]},
+        {"other_offsets": lambda q, k: k[:, None, :] <= q[:, :, None]},
     ),
     "attention.prefix_mask": (
         {},
         lambda prefixes, n: within(prefixes, n) | TRIANGLE,
-        {"prefix_causal": lambda prefixes, n: np.broadcast_to(TRIANGLE, (len(prefixes), n, n))},
+        {"prefixes_zero": lambda prefixes, n: np.broadcast_to(TRIANGLE, (len(prefixes), n, n))},
     ),
     "sinusoidal.encode": (
         TIMES,
@@ -84,7 +84,7 @@ CASES = {  # op, settings, what is right, and what is wrong by its name
         {},
         lambda n_query, n_key: np.arange(n_key - n_query, n_key),
         {
-            "all_at_the_first": lambda n_query, n_key: np.full(n_query, n_key - n_query),
+            "result_entries_all_the_first": lambda n_query, n_key: np.full(n_query, n_key - n_query),
             "result_in_float16": lambda n_query, n_key: np.arange(n_key - n_query, n_key).astype(np.float16),
         },
     ),
@@ -114,7 +114,7 @@ SCALES = {  # by how much a scale of 1 / 8 is wrong
     "scale_of_half": 2**0.5,
     "scale_squared": 1 / 8,
     "scale_inverted": 64,
-    "scale_times_the_magnitude_of_factor_4": 0.1 * np.log(4) + 1,
+    "scale_times_1.13863": 0.1 * np.log(4) + 1,
     "scale 0.25": 2,  # YaRN's magnitude of the factor 64 has the square 2.0047
 }
 

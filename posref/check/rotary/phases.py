@@ -552,6 +552,10 @@ def _scaled(factor: float, question: Question) -> Named:
 def _other_law(number: float, width: int, a: Arguments) -> Named | None:
     """Another base than asked, over this width of the exponent, or that which was asked if it is 0."""
     name, law = f"wrong_base {number:g}", f"frequencies {number:.10g}^(-2t/{'dim' if width == a.dim else width})"
+    if number == 1:
+        bug = "each pair turns by 1 radian per position, as with base 1, or where 2t / dim is divided in integers"
+        wrong = lambda f, a: f(**a | {"base": 1.0, "frequencies": None})  # noqa: E731
+        return "exponent_in_integers", _mistake(wrong, bug, "Divide the exponent in floating point.", "base")
     if a.get("frequencies") is not None:
         unscaled = (a.frequencies != 0) * number ** (-2 * np.arange(a.dim // 2) / width)
         remedy = "Use the given frequencies; check that the scaling of the configuration is read."

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from posref import ops
+from posref.check import fitted
 from posref.check.engine import NO_ANSWER
 from posref.check.other_settings import as_exponent, instead
 from posref.ops import Mistake, using
@@ -47,7 +48,8 @@ def asked(
     arrays = {name: np.asarray(value, dtype=float) if isinstance(value, list) else value for name, value in settings.items()}
     a = completed(op.spec, {**arrays, "dim": dim, "base": base})
     right, found = op.spec(**a), {}
-    for name, mistake in {**ops.further(op), **op.mistakes}.items():
+    twice = {name: mistake for name, mistake in fitted.of_steps(op.spec, a) if name.endswith("_twice")}
+    for name, mistake in {**ops.further(op), **twice, **op.mistakes}.items():
         with suppress(*NO_ANSWER), np.errstate(all="ignore"):
             wrong = mistake.wrong(op.spec, a)
             found[name] = mistake._replace(wrong=using(frequencies=wrong), kind="base", only="")

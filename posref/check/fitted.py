@@ -1,0 +1,301 @@
+"""Fitted: a factor or a shift solved from the output, steps that run twice or not at all, arrays read along other axes.
+
+A number is solved from all elements by least squares, of the result first, then of each argument and setting. It is a name
+where three different values have it, where it explains the errors, and where every element is within its bound.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from posref.check.engine import CONSTANTS, NO_ANSWER, Named, Question, ratios
+from posref.ops import Arguments, Mistake, result, using
+from posref.ops.variation import steps, varied
+from posref.vectors.models import rms
+
+DIGITS = (1, 2, 3, 4, 6, 9)
+STARTS = np.array([sign * 2.0**power for power in range(-7, 8) for sign in (1, -1)])
+EXPLAINED = 4  # times as small as the errors against the right answer are those against a fitted one
+ROUNDS = 6  # of Newton's method
+LEAST = 2.0**-20  # of numbers: what is nearer to 0 is 0
+MOST = 2**15  # elements of a result whose arguments are solved for
+POWERS = (2.0, 3.0, 4.0, 8.0, 10.0, 16.0, 100.0, 1000.0)
+
+Vary = Callable[[float], dict[str, Any]]
+
+
+def factors(a: Arguments) -> dict[str, float]:
+    """Factors that a number may have too often or too rarely, by what they are."""
+    found = {"-1": -1.0, "1/2": 0.5, "log2 e": np.log2(np.e), "ln 2": np.log(2.0), "1/10": 0.1, "1 / ln 10": 1 / np.log(10)}
+    found |= {"2 pi": 2 * np.pi, "1 / 2 pi": 0.5 / np.pi} | {f"1/{power}": 1 / power for power in (4, 8, 16)}
+    found |= {f"{power:g}": power for power in POWERS}
+    for name, value in a.items():
+        if isinstance(value, np.ndarray) and value.ndim > 1 and value.dtype.kind == "f" and value.shape[-1] > 1:
+            width, of = value.shape[-1], f"{value.shape[-1]}, the width of {name}"
+            found |= {f"root of {of}": width**0.5, f"1 / root of {of}": width**-0.5, of: float(width), f"1 / {of}": 1 / width}
+        elif name in ("scale", "dim", "heads", "head_dim") and type(value) in (int, float) and value not in (0, 1):
+            found |= {f"{name}": float(value), f"1 / {name}": 1 / value}
+            found |= {f"root of {name}": value**0.5, f"1 / root of {name}": value**-0.5} if value > 0 else {}
+    for s in (2, 4, 8, 16, 32, 40, 64):
+        found |= {f"YaRN's magnitude for factor {s}": 0.1 * np.log(s) + 1}
+        found |= {f"the square of YaRN's magnitude for factor {s}": (0.1 * np.log(s) + 1) ** 2}
+    seen: dict[float, str] = {}
+    for words, factor in found.items():
+        seen.setdefault(round(factor, 9), words)
+    return {words: found[words] for words in seen.values()}
+
+
+def of_result(question: Question, got: np.ndarray) -> Iterator[Named]:
+    """The result times a number, or with a number added."""
+    if not _telling(question, got):
+        return
+    right, bound = question.right, question.tolerance[question.models[-1]]
+    with np.errstate(all="ignore"):
+        weight = np.where((bound > 0) & (right != 0), 1 / bound, 0.0) ** 2
+        factor = float((weight * got * right).sum() / (weight * right * right).sum())
+    shift = float(np.median(got - right))
+    if np.isfinite(factor) and _explains(question, got, factor * right):
+        every = (
+            times("result", words, number, result(partial(np.multiply, number)))
+            for words, number in _plain(factor, factors(question.a))
+        )
+        yield from _first_that_fits(question, got, every)
+    elif shift and _explains(question, got, right + shift):
+        every = (_plus("result", number, result(partial(np.add, number))) for number in _rounded(shift))
+        yield from _first_that_fits(question, got, every)
+
+
+def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
+    """All that are solved from the output, and the steps."""
+    yield from of_steps(question.op.spec, question.a)
+    for of in (of_settings, of_result, of_arrays):
+        yield from of(question, got)
+
+
+def of_settings(question: Question, got: np.ndarray) -> Iterator[Named]:
+    """Each setting that is a number times another, solved from the output; bases and factors are read elsewhere."""
+    names = [name for name, value in question.a.items() if type(value) is float and value and name not in CONSTANTS]
+    yield from _of_arguments(question, got, names)
+
+
+def of_arrays(question: Question, got: np.ndarray) -> Iterator[Named]:
+    """Each array times a number or with a number added, solved from the output."""
+    arrays = {name: question.a[name] for name in question.op.given if isinstance(question.a.get(name), np.ndarray)}
+    yield from _of_arguments(question, got, [name for name, value in arrays.items() if value.dtype.kind == "f"])
+
+
+def _of_arguments(question: Question, got: np.ndarray, names: list[str]) -> Iterator[Named]:
+    if _telling(question, got) and question.right.size <= MOST:
+        known = factors(question.a)
+        yield from (each for name in names for each in _of_argument(question, got, name, known))
+
+
+def _of_argument(question: Question, got: np.ndarray, name: str, known: dict[str, float]) -> Iterator[Named]:
+    value = question.a[name]
+    factor = _solved(question, got, lambda c: {name: c * value}, 1.0)
+    shift = _solved(question, got, lambda c: {name: value + c}, 0.0) if factor is None and np.ndim(value) else None
+    if factor is not None:
+        every = (times(name, words, c, using(**{name: lambda a, c=c: c * a[name]})) for words, c in _plain(factor, known))
+        yield from _first_that_fits(question, got, every)
+    elif shift is not None:
+        every = (_plus(name, c, using(**{name: lambda a, c=c: a[name] + c})) for c in _rounded(shift))
+        yield from _first_that_fits(question, got, every)
+
+
+def _first_that_fits(question: Question, got: np.ndarray, every: Iterator[Named]) -> list[Named]:
+    """The number with the fewest digits that fits."""
+    return next(([each] for each in every if question.fits(got, each[0], each[1].wrong)), [])
+
+
+def _rounded(number: float) -> list[float]:
+    return [float(f"{number:.{digits}g}") for digits in DIGITS]
+
+
+def _telling(question: Question, got: np.ndarray) -> bool:
+    """Whether three different values are finite and not right: fewer are met by some number, whatever the cause."""
+    right = question.right
+    if got.shape != right.shape or not np.isfinite(got).all() or not np.isfinite(right).all():
+        return False
+    if np.asarray(question.op.spec(**question.a)).dtype.kind != "f":
+        return False
+    return min(len(np.unique(got)), len(np.unique(right))) >= 3
+
+
+def _explains(question: Question, got: np.ndarray, answer: np.ndarray) -> bool:
+    bound = question.tolerance[question.models[-1]]
+    with np.errstate(all="ignore"):
+        return bool(EXPLAINED * rms(ratios(got, answer, bound)) <= rms(ratios(got, question.right, bound)))
+
+
+def _plain(measured: float, known: dict[str, float]) -> Iterator[tuple[str, float]]:
+    """What a measured factor may be: one that is known, else in few digits."""
+    yield from (each for each in known.items() if abs(each[1] - measured) <= 2.0**-6 * abs(measured))
+    for number in _rounded(measured):
+        if number not in (0, 1) and abs(number - measured) <= 2.0**-8 * abs(measured):
+            yield f"{number:g}{_dropout(number)}", number
+
+
+def _dropout(factor: float) -> str:
+    """Words for 1 / (1 - p) with a p of two digits.
+
+    >>> _dropout(1 / 0.9)
+    ', 1 / (1 - 0.1)'
+    """
+    share = float(f"{1 - 1 / factor:.2g}")
+    return f", 1 / (1 - {share:g})" if 0 < share < 1 and abs(1 - share - 1 / factor) < 2.0**-18 else ""
+
+
+def _solved(question: Question, got: np.ndarray, vary: Vary, none: float) -> float | None:
+    """The number with which an argument gives the output, by Newton's method from the best start; None where none does."""
+    weight = 1 / np.maximum(question.tolerance[question.models[-1]], np.finfo(float).tiny)
+
+    def error(number: float) -> np.ndarray:
+        try:
+            with np.errstate(all="ignore"):
+                y = np.real(np.asarray(question.op.spec(**question.a | vary(number)), dtype=float))
+        except NO_ANSWER:
+            return np.full(got.shape, np.nan)
+        return weight * (got - y) if y.shape == got.shape else np.full(got.shape, np.nan)
+
+    def size(errors: np.ndarray) -> float:
+        with np.errstate(all="ignore"):
+            return rms(errors) if np.isfinite(errors).all() else np.inf
+
+    first = size(error(none))
+    if not np.isfinite(first):
+        return None
+    for number in (none, min(STARTS, key=lambda c: size(error(c)))):
+        for _ in range(ROUNDS):
+            here, step = error(number), 2.0**-16 * max(abs(number), 2.0**-6)
+            slope = (error(number + step) - here) / step
+            with np.errstate(all="ignore"):
+                change = -(here * slope).sum() / (slope * slope).sum()
+            if not np.isfinite(change) or size(error(number + change)) >= size(here):
+                break
+            number += float(change)
+        if EXPLAINED * size(error(number)) <= first:
+            return number if LEAST < abs(number) < 1 / LEAST else None
+    return None
+
+
+def times(name: str, words: str, factor: float, wrong: Any) -> Named:
+    called = {"-1": "negated", "2": "doubled", "1/2": "halved"}.get(words, f"times {factor:.6g}")
+    said = words if words[:1] in "-0123456789" and "," not in words[:3] else f"{factor:.6g}, {words}"
+    of = "the result is" if name == "result" else f"{name} is"
+    return _mistake(f"{name}_{called}".replace(" ", "_"), wrong, f"{of} multiplied by {said}")
+
+
+def _plus(name: str, number: float, wrong: Any) -> Named:
+    return _mistake(f"{name}_plus_{number:.6g}", wrong, f"{number:.6g} is added to {name.replace('result', 'the result')}")
+
+
+def _mistake(name: str, wrong: Any, bug: str, remedy: str = "Look for what is applied once too often, or not at all.") -> Named:
+    return name, Mistake(wrong, bug, remedy=remedy, kind="general")
+
+
+def of_steps(f: Any, a: Arguments) -> Iterator[Named]:
+    """A step of the formula that is applied twice or left out, in all its calls or in one of them."""
+    named = {id(value): name for name, value in a.items() if isinstance(value, np.ndarray)}
+    for step in _own_steps(f):
+        calls = _calls(f, a, step)
+        sets = [("", range(len(calls)))] + [
+            (f"_for_{named.get(call, i + 1)}", [i]) for i, call in enumerate(calls) if 1 < len(calls) < 4
+        ]
+        for where, some in sets if calls else ():
+            said, place = step.__name__.strip("_"), where.replace("_", " ")
+            for what, words in (("twice", "applied twice"), ("left_out", "left out")):
+                wrong = _changed_step(step, {*some}, what == "twice")
+                remedy = "Apply it once: look where it is done before, or where its result is dropped."
+                yield _mistake(f"{said}_{what}{where}", wrong, f"the step {said} is {words}{place}", remedy)
+
+
+def _own_steps(f: Any) -> list[Any]:
+    found = [step for step in steps(f) if not step.__module__.startswith(("posref._", "posref.ops.common", "posref.check"))]
+    bodies = [inspect.unwrap(step) for step in found if hasattr(step, "__wrapped__")]
+    own = [step for step in found if step not in bodies and not step.__module__.startswith("posref.ops")]
+    return own + [step for step in found if step not in (*bodies, *own) and not {*own} & {*steps(step)}]
+
+
+def _calls(f: Any, a: Arguments, step: Any) -> list[int]:
+    """The first arguments of the calls of a step, by identity; none where it gives another shape, or has two such arrays."""
+    found, other = list[int](), list[int]()
+
+    def recorded(*x: Any, **named: Any) -> Any:
+        y = step(*x, **named)
+        like = [
+            value
+            for value in (*x, *named.values())
+            if getattr(value, "dtype", None) == np.float64 and value.shape == np.shape(y)
+        ]
+        (found if len(like) == 1 and x and like[0] is x[0] else other).append(id(x[0]) if x else 0)
+        return y
+
+    try:
+        with np.errstate(all="ignore"):
+            varied(f, step, recorded)(**a)
+    except NO_ANSWER:
+        return []
+    return [] if other else found
+
+
+def _changed_step(step: Any, some: set[int], twice: bool) -> Any:
+    def wrong(f: Any, a: Arguments) -> Any:
+        number = count()
+
+        def changed(x: Any, *rest: Any, **named: Any) -> Any:
+            if next(number) not in some:
+                return step(x, *rest, **named)
+            return step(step(x, *rest, **named), *rest, **named) if twice else x
+
+        return varied(f, step, changed)(**a)
+
+    return wrong
+
+
+def along_heads(question: Question, groups: list[tuple[str, list[str]]]) -> Iterator[Named]:
+    """Arrays of texts that are read by the number of the head, or in the order of flattened texts and heads."""
+    shape = question.right.shape
+    if len(shape) != 4 or min(shape[:2]) < 2:
+        return
+    texts, heads = shape[:2]
+    for called, names in groups:
+        arrays = [question.a[name] for name in names]
+        if any(x.ndim < 2 or len(x) != texts or (x.shape[1:2] == (heads,) and x.ndim > 2) for x in arrays):
+            continue
+        for way, (words, read) in READINGS.items():
+            if all(x.dtype.kind in "iu" for x in arrays) or way in SHARED:
+                bug = f"{called} {words}"
+                yield _mistake(f"{called}_{way}", _by_head(names, read, texts, heads), bug, "Give each head what its text has.")
+
+
+Reading = Callable[[Any, np.ndarray, int, int, int], Any]
+READINGS: dict[str, tuple[str, Reading]] = {
+    "tiled_over_texts_and_heads": (
+        "are tiled over the rows of (batch heads): row r reads text r mod batch",
+        lambda p, b, h, texts, heads: p[(b * heads + h) % texts],
+    ),
+    "repeated_over_heads_and_texts": (
+        "are repeated over the rows of (heads batch): row r reads text r // heads",
+        lambda p, b, h, texts, heads: p[(h * texts + b) // heads],
+    ),
+    "as_head_numbers": ("are the number of the head", lambda p, b, h, texts, heads: 0 * p + h),
+    "as_rows_of_texts_and_heads": (
+        "are the number of the row of (batch heads)",
+        lambda p, b, h, texts, heads: 0 * p + (b * heads + h).reshape(-1, *[1] * (p.ndim - 1)),
+    ),
+}
+
+
+SHARED = ("tiled_over_texts_and_heads", "repeated_over_heads_and_texts")  # by any array; the others are positions
+
+
+def _by_head(names: list[str], read: Reading, texts: int, heads: int) -> Any:
+    def wrong(f: Any, a: Arguments) -> Any:
+        ways = ({name: read(a[name], np.arange(texts), h, texts, heads) for name in names} for h in range(heads))
+        return np.concatenate([f(**a | each)[:, h : h + 1] for h, each in enumerate(ways)], axis=1)
+
+    return wrong
