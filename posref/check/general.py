@@ -164,7 +164,7 @@ def stages(question: Question, got: np.ndarray | None = None) -> Iterator[Iterat
     arrays = {name: a[name] for name in question.op.given if isinstance(a.get(name), np.ndarray) and a[name].size > 1}
     groups = _groups(arrays)
     yield _numbers(question, got, arrays, groups)
-    yield chain(_axes(question, arrays), fitted.along_heads(question, groups))
+    yield chain(_axes(question, arrays), fitted.along_heads(question, groups), _band(question, got))
     yield (each for called, names in groups for each in _changed(called, names, arrays[names[0]], AT_ENDS))
     if question.right.ndim > 1 and _whole(question):
         yield _of_result(ENDS_MOVED)
@@ -193,7 +193,6 @@ def _numbers(
     yield from _positions(a, arrays, () if truth else POWERS)
     yield from shifts(question)
     if truth:
-        yield from _band(a, got)
         yield _mistake("result_inverted", result(np.logical_not), "True and False of the result are exchanged", "Invert it.")
         return
     if got is not None and _at_limits(question, got):
@@ -259,10 +258,12 @@ def clipped(got: np.ndarray, right: Any = (-np.inf, np.inf)) -> dict[str, Mistak
     return {"clipped": Mistake(result(lambda y: np.clip(y, *ends)), words, effect, "Do not clip.")}
 
 
-def _band(a: Arguments, got: np.ndarray | None) -> Iterator[Named]:
+def _band(question: Question, got: np.ndarray | None) -> Iterator[Named]:
     """The offsets j - i whose keys a mask sees, where they are all from one number to another."""
+    a = question.a
     placed = {"query_positions", "key_positions"} <= a.keys()
-    if got is None or not got.any() or not (placed or (got.ndim > 1 and got.shape[-1] == got.shape[-2])):
+    truth = np.asarray(question.op.spec(**a)).dtype.kind == "b"
+    if got is None or not truth or not got.any() or not (placed or (got.ndim > 1 and got.shape[-1] == got.shape[-2])):
         return
     every = _offsets(a, got)
     seen = every[got != 0] if got.shape == every.shape else every
