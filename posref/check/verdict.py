@@ -14,7 +14,7 @@ from posref.check.report import Finding, Precision, Report
 from posref.check.rotary import waves
 from posref.check.rounded import BITS
 from posref.check.tensors import round_to
-from posref.check.wrong_elements import broadcast, not_computed, not_finite, untouched, worst_element
+from posref.check.wrong_elements import broadcast, not_computed, not_finite, of_a_part, untouched, worst_element
 from posref.ops import Mistake
 
 Read = Callable[[Question, np.ndarray], Iterable[Iterable[Named]]]
@@ -63,11 +63,12 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         yield from (first, fitted.of_arrays(question, got), *others)
         yield not_computed(question, got)
         yield from waves.stages(question, got)
+        yield of_a_part(question, got, question.op.mistakes.items())
 
     def stages(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
         yield from single(question, got)
         constants = general.relation(question, got, question.models[-1]) == general.ROW  # then pairs of mistakes are not tried
-        yield from [question.pairs()] if pairs and not constants else []
+        yield from [question.pairs(), of_a_part(question, got, question.pairs())] if pairs and not constants else []
         yield general.with_a_factor(question, got)
 
     found = question.ask(got)

@@ -1,6 +1,6 @@
 """Where the wrong elements of an output are, as words: the box, the columns, the first position, the worst element."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -122,6 +122,23 @@ def not_computed(question: Question, got: np.ndarray) -> Iterator[Named]:
         bug = f"from position {first} on the result {found}: a table of cos and sin that ends there, or a loop that stops"
         remedy = f"Make the table as long as the longest text: longer than {first} rows."
         yield "positions_not_computed", Mistake(result(partial(_put, part, source)), bug, "", remedy)
+
+
+def of_a_part(question: Question, got: np.ndarray, mistakes: Iterable[Named]) -> Iterator[Named]:
+    """Mistakes of some texts or some heads alone, where the others are right."""
+    wrong = ratios(got, question.right, question.tolerance[question.models[-1]]) > 1
+    for axis, name in enumerate(names(question)[:-2]):
+        part = np.asarray(wrong.any(axis=tuple(i for i in range(wrong.ndim) if i != axis), keepdims=True))
+        if name not in ("heads", "batch rows") or part.all() or not part.any():
+            continue
+        those = columns(np.moveaxis(part, axis, -1), name).removeprefix("; all in ") or f"some {name}"
+        for called, mistake in mistakes:
+            made = partial(_in_place, part, mistake.wrong)
+            yield f"{called} ({those})", mistake._replace(wrong=made, bug=f"in {those} alone: {mistake.bug}")
+
+
+def _in_place(part: np.ndarray, wrong: Any, f: Any, a: Any) -> Any:
+    return np.where(part, wrong(f, a), f(**a))
 
 
 def _put(part: np.ndarray, source: Any, y: Any) -> Any:
