@@ -98,30 +98,42 @@ def untouched(got: np.ndarray, inputs: Any, box: tuple[Any, ...] = ()) -> str:
 def not_computed(question: Question, got: np.ndarray) -> Iterator[Named]:
     """A part that is 0 or equals an input, where nothing else is wrong; three numbers that are lost show it.
 
-    The part is some entries of one axis, or all positions from one on.
+    The part is some entries of one axis, or some vectors: all positions from one on, for instance.
     """
     wrong = ratios(got, question.right, question.tolerance[question.models[-1]]) > 1
-    for axis, name in enumerate(names(question)):
-        part = np.asarray(wrong.any(axis=tuple(i for i in range(wrong.ndim) if i != axis), keepdims=True))
-        place = (slice(None),) * axis + (np.flatnonzero(part),)
-        lost = not part.all() and len(np.unique(question.right[place])) >= 3
-        if found := untouched(got, question.a, place) if lost else "":
-            source = question.a[found.removeprefix("equals ")] if found != "is 0" else 0
-            those = _columns(question, part) if axis == wrong.ndim - 1 else columns(np.moveaxis(part, axis, -1), name)
-            said = those.removeprefix("; all in ") or f"some {name}"
-            bug = f"{said} of the result {found.replace('is', 'are').replace('equals', 'equal')}: that part is not computed"
-            yield "part_not_computed", Mistake(result(partial(_put, part, source)), bug, "", PART)
-    rows = _positions(question, wrong)
-    if rows is None or not wrong.any():
-        return
-    first = rows[wrong.any(axis=-1)].min()
-    part = np.asarray(rows >= first)[..., None]
-    place = tuple(np.nonzero(part[..., 0]))
-    if first > 0 and len(np.unique(question.right[place])) >= 3 and (found := untouched(got, question.a, place)):
-        source = question.a[found.removeprefix("equals ")] if found != "is 0" else 0
-        bug = f"from position {first} on the result {found}: a table of cos and sin that ends there, or a loop that stops"
-        remedy = f"Make the table as long as the longest text: longer than {first} rows."
-        yield "positions_not_computed", Mistake(result(partial(_put, part, source)), bug, "", remedy)
+    parts = [
+        (name, np.asarray(wrong.any(axis=tuple(i for i in range(wrong.ndim) if i != axis), keepdims=True)))
+        for axis, name in enumerate(names(question))
+    ]
+    found = [_lost(question, got, np.broadcast_to(part, wrong.shape), _entries(question, part, name)) for name, part in parts]
+    vectors = np.broadcast_to(wrong.any(axis=-1, keepdims=True), wrong.shape)
+    words = _vectors(question, vectors) if wrong.ndim > 1 and not any(found) else ""
+    yield from [each for one in (*found, _lost(question, got, vectors, words) if words else []) for each in one]
+
+
+def _lost(question: Question, got: np.ndarray, part: np.ndarray, words: str) -> list[Named]:
+    """A part of the result that is 0 or those elements of an input."""
+    if part.all() or len(np.unique(question.right[part])) < 3:
+        return []
+    found = untouched(got, question.a, (part,))
+    source = question.a[found.removeprefix("equals ")] if found.startswith("equals") else 0
+    bug = f"{words} of the result {found.replace('is', 'are').replace('equals', 'equal')}: that part is not computed"
+    return [("part_not_computed", Mistake(result(partial(_put, part, source)), bug, "", PART))] if found else []
+
+
+def _entries(question: Question, part: np.ndarray, name: str) -> str:
+    axis = int(np.argmax(part.shape))
+    said = _columns(question, part) if axis == part.ndim - 1 else columns(np.moveaxis(part, axis, -1), name)
+    return said.removeprefix("; all in ") or f"some {name}"
+
+
+def _vectors(question: Question, part: np.ndarray) -> str:
+    """All positions from one on, where these are the part, or which vectors are left."""
+    rows, lost = _positions(question, part), part[..., 0]
+    if rows is not None and lost.any() and np.array_equal(rows >= rows[lost].min(), lost):
+        return f"all from position {rows[lost].min()} on, as where a table of cos and sin ends there,"
+    left = where(~part, names(question)).removeprefix("; wrong for ").removesuffix(" alone")
+    return f"{lost.sum()} of {lost.size} vectors{left and f', all but {left},'}"
 
 
 def of_a_part(question: Question, got: np.ndarray, mistakes: Iterable[Named]) -> Iterator[Named]:

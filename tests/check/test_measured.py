@@ -71,6 +71,15 @@ def two_layouts(x, coordinates, half):
     return x * np.cos(wide) + quarter * np.sin(wide)
 
 
+def by_features(x, coordinates, axes):
+    wide, (a, b) = np.float64(coordinates)[:, axes] * np.tile(FALLING, 2), np.split(x, 2, axis=-1)
+    return x * np.cos(wide) + np.concatenate([-b, a], axis=-1) * np.sin(wide)
+
+
+def by_heads(q, k, v, mask, scales):
+    return softmax(np.where(mask, q @ k.swapaxes(2, 3) * np.resize(scales, (q.shape[1], 1, 1)), -np.inf)) @ v
+
+
 CASES = [  # what is asked, a function that is right with one value and wrong with another one, and the name
     (
         "rope.rotate",
@@ -82,7 +91,7 @@ CASES = [  # what is asked, a function that is right with one value and wrong wi
     ),
     ("rope.rotate", ROPE | {"positions": "offset"}, of_rows, True, False, "positions_of_vectors"),
     ("rope.rotate", ROPE | {"head_dim": 24}, strided, 1, 2, "positions_of_other_rows"),
-    ("rope.rotate", ROPE, ending, 2**40, 4096, "positions_not_computed"),
+    ("rope.rotate", ROPE, ending, 2**40, 4096, "part_not_computed"),
     (
         "rope.rotate",
         ROPE,
@@ -96,6 +105,8 @@ CASES = [  # what is asked, a function that is right with one value and wrong wi
     ("t5.cross_attend", {}, crossed, 0.0, 1.0, "bias_added"),
     ("attention.attend", {"scale": 0.25}, masked_late, False, True, "mask_not_finite"),
     ("position_ids.document_mask", {"causal": False}, documents, False, True, "other_offsets"),
+    ("axes.rotate", AXES, by_features, [0] * 4 + [1] * 4 + [0] * 4 + [1] * 4, [0] * 5 + [1] * 11, "axes_of_features"),
+    ("attention.attend", {"scale": 0.25}, by_heads, [0.25], [0.25, 1.0], "scale_ignored (head 1)"),
     ("axes.rotate", AXES, two_layouts, True, False, "tables_alone_right"),
 ]
 

@@ -432,7 +432,7 @@ def _several(used: np.ndarray, asked: np.ndarray) -> bool:
 
 
 def _by_vector(name: str, used: np.ndarray, asked: np.ndarray) -> Named:
-    difference, head = used - asked, np.arange(asked.shape[1])[:, None]
+    difference, (text, head, _) = used - asked, np.indices(asked.shape)
     place = tuple(int(i) for i in np.unravel_index(int((difference != 0).argmax()), asked.shape))
     words = (
         f"{np.count_nonzero(difference)} of {asked.size} vectors turn by another position: that of text {place[0]}, head "
@@ -440,8 +440,10 @@ def _by_vector(name: str, used: np.ndarray, asked: np.ndarray) -> Named:
     )
     rows = asked[:, 0].ravel()
     strided = np.append(rows, np.zeros(rows.size))[2 * np.arange(rows.size)].reshape(asked[:, 0].shape)
-    if (difference == difference[0, 1, 0] * head).all():
+    if (difference == difference[0, -1, 0] / max(1, asked.shape[1] - 1) * head).all():
         words += f"; it is the position plus {difference[0, 1, 0]:g} for each head"
+    elif (difference == asked.shape[2] * text).all():
+        words += f"; the {asked.shape[2]} rows of each text are counted on from those of the text before"
     elif (used == strided[:, None]).all():
         words += "; row i turns as row 2 i: the table is read with twice its stride"
     elif (used == used[:1, :1]).all():

@@ -1,6 +1,7 @@
 """Sections: which axis each pair reads, and how fast time runs, from an output that no mistake of the list explains."""
 
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,8 @@ def stage(question: Question, got: np.ndarray) -> list[Named]:
         words = f"the pairs read the axes {_runs(read)}, one after the other; asked are {_runs(asked)}"
         effect, remedy = "Right for text, wrong for images.", "Read mrope_section."
         found = [("other_axes", Mistake(using(axis=read), words, effect, remedy, kind="positions"))]
+    if asked.max() > 0 and read is None:
+        found = _of_features(question, got)
     head = a.x.shape[-1]
     if head == a.dim:
         return found
@@ -40,6 +43,30 @@ def stage(question: Question, got: np.ndarray) -> list[Named]:
                 bug = f"{ROPE[name].bug}; the pairs read the axes {_runs(read[theta > 0])}"
                 found.append((name, ROPE[name]._replace(wrong=using(**change, axis=read), bug=bug)))
     return [*found, *((name, ROPE[name]) for name in ("tail_rotated", "tail_zeroed"))]
+
+
+def _of_features(question: Question, got: np.ndarray) -> list[Named]:
+    """The axis that each feature reads, where the two of a pair read different ones."""
+    a, bound = question.a, np.broadcast_to(question.tolerance[question.models[-1]], got.shape)
+    asked = np.array(a.axis)
+    alone = [np.asarray(question.op.spec(**a | {"axis": np.full_like(asked, each)})) for each in range(asked.max() + 1)]
+    off = np.array([[distance(got[..., f], y[..., f], bound[..., f]) for y in alone] for f in range(a.dim)])
+    if (off.min(axis=1) > 1).any() or a.dim < a.x.shape[-1]:
+        return []
+    read = np.argmin(off > 1, axis=1)
+
+    def wrong(f: Any, a: Any) -> Any:
+        y = f(**a)
+        for each in range(asked.max() + 1):
+            y = np.where(read == each, f(**a | {"axis": np.full_like(asked, each)}), y)
+        return y
+
+    bug = f"the features, not the pairs, read the axes {_runs(read)}, so that both members of a pair may read different ones"
+    effect, remedy = (
+        "Not a rotation: norms change; right for text.",
+        "Split the pairs into sections: an even number of features each.",
+    )
+    return [("axes_of_features", Mistake(wrong, bug, effect, remedy, kind="positions"))]
 
 
 def time(question: Question, got: np.ndarray) -> list[Named]:
