@@ -512,55 +512,45 @@ def _positioned(**change):
 
 FURTHER = {
     "all_seen_from_the_prefix": Mistake(
-        lambda f, a: f(**a) | (np.arange(a.n) < a.prefixes[:, None])[..., None],
-        "queries of the prefix see all keys: that the key is in the prefix too is not asked",
-        "The prefix sees the answer.",
-        "Both the query and the key have to be in the prefix.",
-        only="prefix_mask",
-    ),
+        lambda f, a: f(**a) | (np.arange(a.n) < a.prefixes[:, None])[..., None], only="prefix_mask"
+    ).words("""
+        queries of the prefix see all keys: that the key is in the prefix too is not asked
+        The prefix sees the answer.
+        Both the query and the key have to be in the prefix."""),
     "not_causal": Mistake(
         inside(attention, "causal_mask", lambda right: lambda i, j: (j >= j)[..., None, :] & (i >= i)[..., None]),
-        "keys after the query are seen too: the causal mask is left out",
-        "Every token sees the future.",
-        "And it with the causal mask.",
         only="chunk_mask",
-    ),
-    "blocks_causal": Mistake(
-        instead(lambda blocks: np.tri(len(blocks)) > 0),
-        "images are causal too: a patch does not see those after it",
-        "Images are described worse.",
-        "Let tokens of one image see each other.",
-    ),
+    ).words("""
+        keys after the query are seen too: the causal mask is left out
+        Every token sees the future.
+        And it with the causal mask."""),
+    "blocks_causal": Mistake(instead(lambda blocks: np.tri(len(blocks)) > 0)).words("""
+        images are causal too: a patch does not see those after it
+        Images are described worse.
+        Let tokens of one image see each other."""),
     "blocks_joined": Mistake(using(blocks=lambda a: np.where(a.blocks >= 0, 0, -1))).words("""
         patches of one image see those of later images
         Right with one image.
         Number the images: tokens of one image alone see each other."""),
-    "text_is_a_block": Mistake(
-        using(blocks=lambda a: np.where(a.blocks < 0, a.blocks.max() + 1, a.blocks)),
-        "text counts as an image: text tokens see those after them",
-        "Loss is too good in training.",
-        "Leave text causal.",
-    ),
+    "text_is_a_block": Mistake(using(blocks=lambda a: np.where(a.blocks < 0, a.blocks.max() + 1, a.blocks))).words("""
+        text counts as an image: text tokens see those after them
+        Loss is too good in training.
+        Leave text causal."""),
     "queries_at_slots": Mistake(
-        _positioned(query=lambda a: count(a.query_positions) + a.key_positions.shape[-1] - a.query_positions.shape[-1]),
-        "queries have their slot in the cache as position, keys their own",
-        "Right where slots and positions are equal; wrong with left padding and after eviction.",
-        "Turn queries and keys by positions, or both by slots.",
-    ),
-    "keys_at_slots": Mistake(
-        _positioned(key=lambda a: count(a.key_positions)),
-        "keys have their slot in the cache as position, queries their own",
-        "Right where slots and positions are equal; wrong with left padding and after eviction.",
-        "Turn queries and keys by positions, or both by slots.",
-    ),
+        _positioned(query=lambda a: count(a.query_positions) + a.key_positions.shape[-1] - a.query_positions.shape[-1])
+    ).words("""
+        queries have their slot in the cache as position, keys their own
+        Right where slots and positions are equal; wrong with left padding and after eviction.
+        Turn queries and keys by positions, or both by slots."""),
+    "keys_at_slots": Mistake(_positioned(key=lambda a: count(a.key_positions))).words("""
+        keys have their slot in the cache as position, queries their own
+        Right where slots and positions are equal; wrong with left padding and after eviction.
+        Turn queries and keys by positions, or both by slots."""),
     **{
-        f"scale_{words}": Mistake(
-            _scaled(number),
-            f"the scale is {formula}",
-            "Attention is too sharp or too flat.",
-            "Use the scale of the configuration, often 1 / sqrt(head_dim).",
-            kind="setting",
-        )
+        f"scale_{words}": Mistake(_scaled(number), kind="setting").words(f"""
+            the scale is {formula}
+            Attention is too sharp or too flat.
+            Use the scale of the configuration, often 1 / sqrt(head_dim).""")
         for words, formula, number in (
             ("of_heads", "1 / sqrt(heads)", lambda d, h, s: h**-0.5),
             ("of_all_heads", "1 / sqrt(heads head_dim)", lambda d, h, s: (h * d) ** -0.5),
@@ -599,16 +589,15 @@ FURTHER = {
         The first query of each chunk sees itself alone.
         Compare j - i with the width; chunks are another mask (Llama 4)."""),
     "last_keys_of_the_cache": Mistake(
-        _window(lambda right, i, j, width: (np.arange(j.shape[-1]) >= j.shape[-1] - width) & (i == i)[..., None]),
-        "every query sees the last `width` keys of the cache, wherever the query is",
-        "Right for steps of one token; in prefill the first queries see nothing.",
-        "Compare the position of each query with that of each key.",
-        kind="window",
-    ),
+        _window(lambda right, i, j, width: (np.arange(j.shape[-1]) >= j.shape[-1] - width) & (i == i)[..., None]), kind="window"
+    ).words("""
+        every query sees the last `width` keys of the cache, wherever the query is
+        Right for steps of one token; in prefill the first queries see nothing.
+        Compare the position of each query with that of each key."""),
     "mask_adds_minus_10": Mistake(
-        _with_mask(lambda right, s, mask, sinks: right(np.where(mask, s, s - 10), None, sinks)),
-        "masked scores are lowered by 10 instead of set to minus infinity",
-        "Masked keys keep a weight.",
-        "Add minus infinity, or the least number of the dtype.",
-    ),
+        _with_mask(lambda right, s, mask, sinks: right(np.where(mask, s, s - 10), None, sinks))
+    ).words("""
+        masked scores are lowered by 10 instead of set to minus infinity
+        Masked keys keep a weight.
+        Add minus infinity, or the least number of the dtype."""),
 }

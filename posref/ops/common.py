@@ -332,32 +332,23 @@ def _in_float16(offsets: Any) -> Any:
 
 # what goes wrong with distances alone; no vector is made for them, since positions of the same kind go wrong alike
 OFFSETS = {
-    "f16_offsets": Mistake(
-        _offsets(_in_float16),
-        "offsets are held in float16, which rounds to 11 significant bits",
-        "Good until 2048, then neighbors share distances, and from 65520 on there are none.",
-        "Keep offsets as integers, or in float32, until they are multiplied.",
-        kind="positions",
-    ),
-    "int16_offsets": Mistake(
-        _offsets(lambda o: (o + 2**15) % 2**16 - 2**15),
-        "offsets are held as 16-bit integers, which wrap at 32768",
-        "Right until 32767, then the far past is the future.",
-        "Hold offsets in int32 or int64.",
-        kind="positions",
-    ),
+    "f16_offsets": Mistake(_offsets(_in_float16), kind="positions").words("""
+        offsets are held in float16, which rounds to 11 significant bits
+        Good until 2048, then neighbors share distances, and from 65520 on there are none.
+        Keep offsets as integers, or in float32, until they are multiplied."""),
+    "int16_offsets": Mistake(_offsets(lambda o: (o + 2**15) % 2**16 - 2**15), kind="positions").words("""
+        offsets are held as 16-bit integers, which wrap at 32768
+        Right until 32767, then the far past is the future.
+        Hold offsets in int32 or int64."""),
 }
 
 
 def capped(n: int) -> Mistake:
     """Distances beyond n taken for n."""
-    return Mistake(
-        _offsets(lambda o: np.clip(o, -n, n)),
-        f"distances beyond {n} become {n}: the table is too short and the index is clamped",
-        "Right in short texts; in long ones all far keys are at one distance.",
-        "Limit distances only where the formula does.",
-        kind="positions",
-    )
+    return Mistake(_offsets(lambda o: np.clip(o, -n, n)), kind="positions").words(f"""
+        distances beyond {n} become {n}: the table is too short and the index is clamped
+        Right in short texts; in long ones all far keys are at one distance.
+        Limit distances only where the formula does.""")
 
 
 def of_some(name: str, names: Sequence[str], change: Callable[[Any], Any], *words: Any) -> dict[str, Mistake]:
@@ -386,35 +377,28 @@ GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (
     (
         {"state"},
         {
-            "state_ignored": Mistake(
-                using(state=lambda a: 0 * a.state),
-                "the state that is handed in is not used",
-                "Each call begins a new text.",
-                "Begin with the state that the last call returned.",
-            )
+            "state_ignored": Mistake(using(state=lambda a: 0 * a.state)).words("""
+                the state that is handed in is not used
+                Each call begins a new text.
+                Begin with the state that the last call returned."""),
         },
     ),
     (
         {"boundaries"},
         {
-            "state_not_reset": Mistake(
-                using(boundaries=lambda a: a.boundaries[np.array([0, -1])]),
-                "packed texts are read as one: the state is not emptied between them",
-                "The first text of a row is right, the others see it.",
-                "Begin each text of a packed row with an empty state.",
-            )
+            "state_not_reset": Mistake(using(boundaries=lambda a: a.boundaries[np.array([0, -1])])).words("""
+                packed texts are read as one: the state is not emptied between them
+                The first text of a row is right, the others see it.
+                Begin each text of a packed row with an empty state."""),
         },
     ),
     (
         {"layout"},
         {
-            "other_layout": Mistake(
-                using(layout=lambda a: OTHER_LAYOUT[a.layout]),
-                "features are paired (2t, 2t+1) instead of (t, t + dim/2), or the reverse",
-                "Position 0 is right; then text turns into garbage.",
-                "Change the pairing, or permute the projections (posref.rotary.layouts).",
-                kind="layout",
-            )
+            "other_layout": Mistake(using(layout=lambda a: OTHER_LAYOUT[a.layout]), kind="layout").words("""
+                features are paired (2t, 2t+1) instead of (t, t + dim/2), or the reverse
+                Position 0 is right; then text turns into garbage.
+                Change the pairing, or permute the projections (posref.rotary.layouts)."""),
         },
     ),
     (
@@ -424,139 +408,102 @@ GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (
                 using(
                     base=lambda a: missing() if a.get("frequencies") is not None else 10000.0 if a.base != 10000 else 500000.0
                 ),
-                "base 10000 is used where another is configured, or 500000 instead of 10000",
-                "Near tokens are almost right, far ones are not.",
-                "Read rope_theta from the configuration.",
                 kind="base",
-            )
+            ).words("""
+                base 10000 is used where another is configured, or 500000 instead of 10000
+                Near tokens are almost right, far ones are not.
+                Read rope_theta from the configuration."""),
         },
     ),
     (
         {"mask"},
         {
-            "no_mask": Mistake(
-                _mask(lambda a: None),
-                "no mask: queries attend to keys in the future",
-                "Loss is too good in training, text is bad in generation.",
-                "Pass the causal mask.",
-                kind="mask",
-            ),
-            "mask_inverted": Mistake(
-                _mask(lambda a: np.logical_not(a.mask)),
-                "the mask is inverted: True is read as masked",
-                "Every token sees the future alone.",
-                "True means may attend here; invert a mask of the other convention once.",
-                kind="mask",
-            ),
-            "mask_of_the_future": Mistake(
-                _by_offset(lambda offset: offset >= 0),
-                "queries see the keys at and after themselves: the causal comparison has the wrong direction",
-                "Every token sees itself and the future.",
-                "Let a query see the keys whose position is at most its own.",
-                kind="mask",
-            ),
-            "mask_strict": Mistake(
-                _by_offset(lambda offset: offset < 0),
-                "j < i: a token does not see itself",
-                "The first row has nothing to attend to.",
-                "Compare with <=: a query sees the key at its own position.",
-                kind="mask",
-            ),
-            "sees_one_ahead": Mistake(
-                _by_offset(lambda offset: offset <= 1),
-                "j <= i + 1: the mask begins one key too late",
-                "Every token sees the next.",
-                "Mask from the first key after the query on, not from the second.",
-                kind="mask",
-            ),
-            "mask_left_aligned": Mistake(
-                _mask(_left_aligned),
-                "the causal triangle starts at key 0, though there are fewer queries than keys",
-                "Prefill is right, decoding with a cache sees one key.",
-                "Align the triangle at the last query and the last key.",
-                kind="mask",
-            ),
+            "no_mask": Mistake(_mask(lambda a: None), kind="mask").words("""
+                no mask: queries attend to keys in the future
+                Loss is too good in training, text is bad in generation.
+                Pass the causal mask."""),
+            "mask_inverted": Mistake(_mask(lambda a: np.logical_not(a.mask)), kind="mask").words("""
+                the mask is inverted: True is read as masked
+                Every token sees the future alone.
+                True means may attend here; invert a mask of the other convention once."""),
+            "mask_of_the_future": Mistake(_by_offset(lambda offset: offset >= 0), kind="mask").words("""
+                queries see the keys at and after themselves: the causal comparison has the wrong direction
+                Every token sees itself and the future.
+                Let a query see the keys whose position is at most its own."""),
+            "mask_strict": Mistake(_by_offset(lambda offset: offset < 0), kind="mask").words("""
+                j < i: a token does not see itself
+                The first row has nothing to attend to.
+                Compare with <=: a query sees the key at its own position."""),
+            "sees_one_ahead": Mistake(_by_offset(lambda offset: offset <= 1), kind="mask").words("""
+                j <= i + 1: the mask begins one key too late
+                Every token sees the next.
+                Mask from the first key after the query on, not from the second."""),
+            "mask_left_aligned": Mistake(_mask(_left_aligned), kind="mask").words("""
+                the causal triangle starts at key 0, though there are fewer queries than keys
+                Prefill is right, decoding with a cache sees one key.
+                Align the triangle at the last query and the last key."""),
         },
     ),
     (
         {"q", "scale"},
         {
-            "scale_ignored": Mistake(
-                using(scale=1),
-                "the scores are not scaled",
-                "Attention is too sharp.",
-                "Scale the scores once, by the scale of the contract.",
-                kind="scale",
-            ),
-            "scale_squared": Mistake(
-                using(scale=lambda a: a.scale * a.scale),
-                "the scale is applied twice: to the queries and to the scores",
-                "Attention is too flat.",
-                "Scale the scores once, by the scale of the contract.",
-                kind="scale",
-            ),
+            "scale_ignored": Mistake(using(scale=1), kind="scale").words("""
+                the scores are not scaled
+                Attention is too sharp.
+                Scale the scores once, by the scale of the contract."""),
+            "scale_squared": Mistake(using(scale=lambda a: a.scale * a.scale), kind="scale").words("""
+                the scale is applied twice: to the queries and to the scores
+                Attention is too flat.
+                Scale the scores once, by the scale of the contract."""),
         },
     ),
     (
         {"q", "k"},
         {
-            "heads_exchanged": Mistake(
-                using(q=lambda a: _heads(a.q, lambda q: q[..., ::-1, :, :])),
-                "the heads of the queries are in reverse order: queries of one head meet keys of another",
-                "Wrong with more than one head.",
-                "Keep the heads of queries and keys in one order.",
-                kind="heads",
-            ),
+            "heads_exchanged": Mistake(using(q=lambda a: _heads(a.q, lambda q: q[..., ::-1, :, :])), kind="heads").words("""
+                the heads of the queries are in reverse order: queries of one head meet keys of another
+                Wrong with more than one head.
+                Keep the heads of queries and keys in one order."""),
             "keys_of_the_first_head": Mistake(
-                using(k=lambda a: _heads(a.k, lambda k: np.broadcast_to(k[..., :1, :, :], k.shape))),
-                "all heads read the keys of head 0",
-                "Head 0 is right and no other.",
-                "Step along the head axis of the keys; head 0 serves all only where the model has one key head.",
-                kind="heads",
-            ),
+                using(k=lambda a: _heads(a.k, lambda k: np.broadcast_to(k[..., :1, :, :], k.shape))), kind="heads"
+            ).words("""
+                all heads read the keys of head 0
+                Head 0 is right and no other.
+                Step along the head axis of the keys; head 0 serves all only where the model has one key head."""),
             "keys_of_the_first_batch_row": Mistake(
                 using(k=lambda a: np.broadcast_to(a.k[:1], a.k.shape) if a.k.ndim > 3 and len(a.k) > 1 else missing()),
-                "all batch rows read the keys of row 0",
-                "Batch row 0 is right and nothing else.",
-                "Step along the batch axis of the keys as along that of the queries.",
                 kind="heads",
-            ),
+            ).words("""
+                all batch rows read the keys of row 0
+                Batch row 0 is right and nothing else.
+                Step along the batch axis of the keys as along that of the queries."""),
             "queries_and_keys_swapped": Mistake(
-                using(
-                    q=lambda a: a.k if a.q.shape == a.k.shape else missing(),
-                    k=lambda a: a.q,
-                ),
-                "queries and keys are exchanged: the scores are transposed",
-                "Right for symmetric scores alone.",
-                "Pass queries first: rows of the scores are queries, columns are keys.",
-                kind="heads",
-            ),
+                using(q=lambda a: a.k if a.q.shape == a.k.shape else missing(), k=lambda a: a.q), kind="heads"
+            ).words("""
+                queries and keys are exchanged: the scores are transposed
+                Right for symmetric scores alone.
+                Pass queries first: rows of the scores are queries, columns are keys."""),
         },
     ),
     (
         {"q", "k", "v"},
         {
             "bias_before_scale": Mistake(
-                _scores(lambda right, q, k, scale, bias: scale * (right(q, k, scale=1) + bias)),
-                "scale (q k^T + bias): the bias is scaled with the scores",
-                "Position weighs too little.",
-                "Add the bias after scaling.",
-                kind="scale",
-            ),
+                _scores(lambda right, q, k, scale, bias: scale * (right(q, k, scale=1) + bias)), kind="scale"
+            ).words("""
+                scale (q k^T + bias): the bias is scaled with the scores
+                Position weighs too little.
+                Add the bias after scaling."""),
             "bias_twice": Mistake(
-                _scores(lambda right, q, k, scale, bias: right(q, k, scale=scale, bias=2 * bias)),
-                "the bias is added twice: by the caller and by the kernel",
-                "Position weighs twice as much; where the scale is 1/2, a bias before the scale hides it.",
-                "Add the bias once.",
-                kind="bias",
-            ),
-            "no_bias": Mistake(
-                _scores(lambda right, q, k, scale, bias: right(q, k, scale=scale)),
-                "the bias is not added",
-                "The model sees order through the mask alone.",
-                "Add the bias to the scores before the softmax.",
-                kind="bias",
-            ),
+                _scores(lambda right, q, k, scale, bias: right(q, k, scale=scale, bias=2 * bias)), kind="bias"
+            ).words("""
+                the bias is added twice: by the caller and by the kernel
+                Position weighs twice as much; where the scale is 1/2, a bias before the scale hides it.
+                Add the bias once."""),
+            "no_bias": Mistake(_scores(lambda right, q, k, scale, bias: right(q, k, scale=scale)), kind="bias").words("""
+                the bias is not added
+                The model sees order through the mask alone.
+                Add the bias to the scores before the softmax."""),
         },
     ),
 )
@@ -573,20 +520,16 @@ def _in_the_other_layout(name: str) -> Wrong:
 
 
 FURTHER = {
-    f"other_layout_of_{name}": Mistake(
-        _in_the_other_layout(name),
-        f"the {these} alone are paired in the other layout: (2t, 2t+1) instead of (t, t + dim/2), or the reverse",
-        "Scores depend on the positions themselves.",
-        "Rotate queries and keys in one layout, that of the weights.",
-        kind="layout",
-    )
+    f"other_layout_of_{name}": Mistake(_in_the_other_layout(name), kind="layout").words(f"""
+        the {these} alone are paired in the other layout: (2t, 2t+1) instead of (t, t + dim/2), or the reverse
+        Scores depend on the positions themselves.
+        Rotate queries and keys in one layout, that of the weights.""")
     for name, these in (("q", "queries"), ("k", "keys"))
 } | {
     "temperature_log_n": Mistake(
-        lambda f, a: np.maximum(1, np.log(a.positions + 1) / np.log(a.length)),
-        "ln(p + 1) / ln(length), at least 1",
-        "Scores of far queries are too large or too small.",
-        "Use the formula of the model, with the natural logarithm, one number for each query.",
-        only="temperature",
-    )
+        lambda f, a: np.maximum(1, np.log(a.positions + 1) / np.log(a.length)), only="temperature"
+    ).words("""
+        ln(p + 1) / ln(length), at least 1
+        Scores of far queries are too large or too small.
+        Use the formula of the model, with the natural logarithm, one number for each query."""),
 }
