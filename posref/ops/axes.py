@@ -184,12 +184,7 @@ POWERS = {  # what an exponent is multiplied by
 }
 WHOLE, DONE = (0, 1, 2), (0, 2, 1)  # orders of three axes: as asked, and rows_and_columns_exchanged
 
-ARRAYS = {
-    "height": lambda s: 4,
-    "width": lambda s: 6,
-    "sizes": lambda s: np.array([4, 2, 2]),
-    "coordinates": _coordinates,
-}
+ARRAYS = {"height": lambda s: 4, "width": lambda s: 6, "sizes": lambda s: np.array([4, 2, 2]), "coordinates": _coordinates}
 
 MISTAKES = {
     "dealt_out": Mistake(_dealt, only="sections").words("""
@@ -251,35 +246,31 @@ FURTHER = {
     **{f"axes_{''.join(map(str, order))}": _numbered(order) for order in permutations(range(3)) if order not in (DONE, WHOLE)},
     **{f"sections_{''.join(map(str, order))}": _sections(order) for order in permutations(range(3)) if order != WHOLE},
     **{
-        f"second_half_on_axis_{words}": Mistake(
-            _of_features(spread),
-            f"the sections are laid over the first half of the features; all of the second half reads the {words} axis",
-            "Not a rotation: norms change; right for text.",
-            "Split cos and sin, which repeat the pairs, into the sections twice: sections * 2, then index i % 3.",
-        )
+        f"second_half_on_axis_{words}": Mistake(_of_features(spread)).words(f"""
+            the sections are laid over the first half of the features; all of the second half reads the {words} axis
+            Not a rotation: norms change; right for text.
+            Split cos and sin, which repeat the pairs, into the sections twice: sections * 2, then index i % 3.""")
         for words, spread in (
             ("first", lambda axis, half: np.append(axis, np.zeros(half, int))),
             ("last", lambda axis, half: np.append(axis, np.full(half, axis.max()))),
         )
     },
     "sections_of_features": Mistake(
-        _of_features(lambda axis, half: np.repeat(np.arange(axis.max() + 1), 2 * np.bincount(axis))),
-        "sections of twice the size are laid over the features, so that both members of a pair read different axes",
-        "Not a rotation: norms change; right for text.",
-        "Split cos and sin, which repeat the pairs, into the sections twice: sections * 2, then index i % 3.",
-    ),
+        _of_features(lambda axis, half: np.repeat(np.arange(axis.max() + 1), 2 * np.bincount(axis)))
+    ).words("""
+        sections of twice the size are laid over the features, so that both members of a pair read different axes
+        Not a rotation: norms change; right for text.
+        Split cos and sin, which repeat the pairs, into the sections twice: sections * 2, then index i % 3."""),
     "sign": Mistake(using(coordinates=lambda a: -a.coordinates), "the sine has the wrong sign", remedy="Turn by +m theta."),
     "tables_alone_right": ROPE["tables_alone_right"]._replace(wrong=_two_layouts(OTHER_LAYOUT.get, str), kind=""),
     "tiled_tables": ROPE["tiled_tables"]._replace(wrong=_two_layouts(str, OTHER_LAYOUT.get), kind="", seen_in=()),
     "cos_sin_swapped": Mistake(
         _cos_sin_swapped, "cos and sin are exchanged", remedy="Check the order in which the tables are returned and unpacked."
     ),
-    "frequencies_of_the_whole_width": Mistake(
-        using(frequencies=_of_the_whole_width, order=None),
-        "base^(-2t/dim) over the whole width, where each axis has frequencies of its own part",
-        "The later axes turn too slowly.",
-        "Make the frequencies of one axis, base^(-2t/width of its part), and repeat them for each axis.",
-    ),
+    "frequencies_of_the_whole_width": Mistake(using(frequencies=_of_the_whole_width, order=None)).words("""
+        base^(-2t/dim) over the whole width, where each axis has frequencies of its own part
+        The later axes turn too slowly.
+        Make the frequencies of one axis, base^(-2t/width of its part), and repeat them for each axis."""),
     "frequencies_of_each_part": Mistake(using(frequencies=_of_its_part, order=None)).words("""
         each axis has the frequencies of its own part, base^(-2t/width of its part), where one list goes through all pairs
         Right for no text: later pairs turn too fast.

@@ -236,12 +236,10 @@ MISTAKES = {
         the last layer runs once instead of twice
         A decoder without its second step.
         Run the last layer `steps` times; each output is the next query."""),
-    "keys_follow": Mistake(
-        inside(deberta, "enhanced_mask_decoder", _keys_follow),
-        "later steps take keys and values from the output of the first step",
-        "Another decoder.",
-        "Keep H for keys and values in every step; the query alone changes.",
-    ),
+    "keys_follow": Mistake(inside(deberta, "enhanced_mask_decoder", _keys_follow)).words("""
+        later steps take keys and values from the output of the first step
+        Another decoder.
+        Keep H for keys and values in every step; the query alone changes."""),
 }
 
 

@@ -174,12 +174,11 @@ MISTAKES = {name: OF_GATES[name] for name in TAKEN.split()} | {
         Equal for vectors of usual norm; short vectors come out longer.
         Add eps under the root."""),
     "mean_of_squares": Mistake(
-        instead(lambda x, eps: x / np.sqrt((x * x).sum(axis=-1, keepdims=True) / x.shape[-1] + eps)),
-        "the root of the mean of squares is divided by: RMSNorm",
-        "Keys have the norm sqrt(d): the state is overwritten d times and grows without bound.",
-        "Divide by the root of the sum.",
-        only="unit",
-    ),
+        instead(lambda x, eps: x / np.sqrt((x * x).sum(axis=-1, keepdims=True) / x.shape[-1] + eps)), only="unit"
+    ).words("""
+        the root of the mean of squares is divided by: RMSNorm
+        Keys have the norm sqrt(d): the state is overwritten d times and grows without bound.
+        Divide by the root of the sum."""),
 }
 
 CAUSAL = True

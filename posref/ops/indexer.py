@@ -234,13 +234,10 @@ def _softmax_along(axis):
 
 
 FURTHER = {
-    f"softmax_over_{words}": Mistake(
-        _softmax_along(axis),
-        f"the softmax runs over the {words}, not over the tokens of a block",
-        "The weights of a block do not sum to 1.",
-        "Take the softmax along the axis of the tokens of a block.",
-        only="compress",
-    )
+    f"softmax_over_{words}": Mistake(_softmax_along(axis), only="compress").words(f"""
+        the softmax runs over the {words}, not over the tokens of a block
+        The weights of a block do not sum to 1.
+        Take the softmax along the axis of the tokens of a block.""")
     for words, axis in (("features", -2), ("blocks", -3))
 }
 

@@ -464,22 +464,18 @@ MISTAKES = {
         Scores are 0 up to `length`.
         Add 1 to amount ln(..)."""),
     "every_position_hot": Mistake(
-        _otherwise(lambda a: 1 + a.amount * np.log1p(a.positions + 0.0)),
-        "ln(1 + p): positions are not divided by the length",
-        "Attention is too sharp everywhere.",
-        "Divide by length and round down before the logarithm.",
-        only="temperature",
-    ),
+        _otherwise(lambda a: 1 + a.amount * np.log1p(a.positions + 0.0)), only="temperature"
+    ).words("""
+        ln(1 + p): positions are not divided by the length
+        Attention is too sharp everywhere.
+        Divide by length and round down before the logarithm."""),
 }
 
 FURTHER = {
-    "every_rank_from_zero": Mistake(
-        _otherwise(lambda a: np.arange(a.n // a.ranks)),
-        "every rank counts its own tokens from 0",
-        "Right with one rank.",
-        "Slice the positions as the tokens are sliced.",
-        only="zigzag",
-    ),
+    "every_rank_from_zero": Mistake(_otherwise(lambda a: np.arange(a.n // a.ranks)), only="zigzag").words("""
+        every rank counts its own tokens from 0
+        Right with one rank.
+        Slice the positions as the tokens are sliced."""),
     "newest_evicted": Mistake(
         lambda f, a: np.stack([np.arange(f(**a).shape[-1])] * 2) if a.n > a.sinks + a.window else missing(), only="streaming"
     ).words("""
@@ -498,18 +494,15 @@ FURTHER = {
         And it with the causal mask."""),
     "boundaries_ignored": Mistake(
         _otherwise(lambda a: np.tri(a.lengths.sum()) > 0 if a.causal else np.ones((a.lengths.sum(),) * 2, dtype=bool)),
-        "the boundaries of the documents are not used: all tokens form one document",
-        "Tokens attend into the text before theirs.",
-        "Build the mask from cu_seqlens, or pass cu_seqlens to the kernel.",
         only="document_mask",
-    ),
-    "branches_ignored": Mistake(
-        _otherwise(lambda a: np.tri(len(a.parents)) > 0),
-        "the causal mask: a draft token sees the tokens of other branches before it",
-        "Fewer drafts are accepted; right for one branch.",
-        "Let a draft token see itself and its ancestors alone.",
-        only="tree_mask",
-    ),
+    ).words("""
+        the boundaries of the documents are not used: all tokens form one document
+        Tokens attend into the text before theirs.
+        Build the mask from cu_seqlens, or pass cu_seqlens to the kernel."""),
+    "branches_ignored": Mistake(_otherwise(lambda a: np.tri(len(a.parents)) > 0), only="tree_mask").words("""
+        the causal mask: a draft token sees the tokens of other branches before it
+        Fewer drafts are accepted; right for one branch.
+        Let a draft token see itself and its ancestors alone."""),
     "parent_alone": Mistake(
         _otherwise(lambda a: (np.eye(len(a.parents)) + np.eye(len(a.parents))[a.parents]) > 0),
         "a draft token sees itself and its parent, but no ancestor before that",

@@ -342,13 +342,7 @@ OF_ATTENTION = (
 )
 
 MISTAKES = {
-    "other_layout": Mistake(
-        "other_layout",
-        seen_in=(
-            "huggingface/transformers#25199",
-            "NeuraLegion/shainet#111",
-        ),
-    ).words("""
+    "other_layout": Mistake("other_layout", seen_in=("huggingface/transformers#25199", "NeuraLegion/shainet#111")).words("""
         features are paired (t, t + dim/2) instead of (2t, 2t+1), or the reverse
         A valid rotation of the wrong features: text begins well and turns into garbage."""),
     "third_layout": Mistake(
@@ -375,10 +369,7 @@ MISTAKES = {
         The tables are right; exchange the members of the pairs in their layout."""),
     "tiled_tables": Mistake(
         _tiled(lambda layout: layout, OTHER_LAYOUT.get),
-        seen_in=(
-            "facebookresearch/vjepa2#15",
-            "facebookresearch/xformers#779",
-        ),
+        seen_in=("facebookresearch/vjepa2#15", "facebookresearch/xformers#779"),
         kind="layout",
         only="rotate",
     ).words("""
@@ -427,11 +418,7 @@ MISTAKES = {
         Texts differ, tokens do not.
         Axis -2 of x is the sequence."""),
     "positions_ignored": Mistake(
-        "positions_ignored",
-        seen_in=(
-            "huggingface/transformers#22161",
-            "lucidrains/rotary-embedding-torch#11",
-        ),
+        "positions_ignored", seen_in=("huggingface/transformers#22161", "lucidrains/rotary-embedding-torch#11")
     ).words("""
         the positions given are replaced by 0, 1, 2, ..
         Padding, packing, caches and decoding go wrong."""),
@@ -453,23 +440,12 @@ MISTAKES = {
         queries use their index among the queries as position, keys their own positions
         Decoding with a cache is wrong, prefill is right."""),
     "wrong_axis": Mistake(
-        _wrong_axis,
-        seen_in=(
-            "facebookresearch/xformers#841",
-            "mlfoundations/open_lm#4",
-        ),
-        only="rotate",
+        _wrong_axis, seen_in=("facebookresearch/xformers#841", "mlfoundations/open_lm#4"), only="rotate"
     ).words("""
         the index of the head is used as position: angles follow the axis of the heads
         Heads differ, tokens do not.
         Axis -2 of x is the sequence: transpose first, or insert the missing axis in the tables."""),
-    "wrong_base": Mistake(
-        "wrong_base",
-        seen_in=(
-            "deepspeedai/DeepSpeed#8345",
-            "Open-Athena/MarinFold#184",
-        ),
-    ).words("""
+    "wrong_base": Mistake("wrong_base", seen_in=("deepspeedai/DeepSpeed#8345", "Open-Athena/MarinFold#184")).words("""
         base 10000 is used where another is configured, or 500000 instead of 10000
         The text stays fluent and gets slightly worse, the more the longer it is."""),
     "exponent_head_dim": Mistake(_over_the_head, seen_in=("pie-project/pie#602",), kind="base", only="rotate").words("""
@@ -745,25 +721,21 @@ FURTHER = {
         Transpose first: the rotation counts along axis -2, and of what is (batch, n, heads, dim) that is heads."""),
     "passed_in_front": Mistake(
         lambda f, a: np.concatenate([f(**a)[..., a.dim :], f(**a)[..., : a.dim]], axis=-1) if _has_tail(a) else missing(),
-        "the features that pass are put in front of those that turn",
-        "Scores are right where queries and keys agree; rotated vectors are permuted.",
-        "Put the features that turn first: cat((rotated, passed)).",
         only="rotate",
-    ),
-    "exponent_floored": Mistake(
-        _law(lambda t, divisor: -(-2 * t // divisor)),
-        "base^(-2t // dim): the exponent is rounded down, to -1 for all pairs but the first",
-        "Near tokens are blurred.",
-        "Divide in floating point.",
-        kind="base",
-    ),
+    ).words("""
+        the features that pass are put in front of those that turn
+        Scores are right where queries and keys agree; rotated vectors are permuted.
+        Put the features that turn first: cat((rotated, passed))."""),
+    "exponent_floored": Mistake(_law(lambda t, divisor: -(-2 * t // divisor)), kind="base").words("""
+        base^(-2t // dim): the exponent is rounded down, to -1 for all pairs but the first
+        Near tokens are blurred.
+        Divide in floating point."""),
     "scaling_inverted": Mistake(
-        using(frequencies=lambda a: _theta(a.dim, a.base) ** 2 / _all_turning(a)),
-        "frequencies are multiplied by the factors by which they are to be divided",
-        "Garbage at any length.",
-        "Divide each frequency by its factor.",
-        only="rotate",
-    ),
+        using(frequencies=lambda a: _theta(a.dim, a.base) ** 2 / _all_turning(a)), only="rotate"
+    ).words("""
+        frequencies are multiplied by the factors by which they are to be divided
+        Garbage at any length.
+        Divide each frequency by its factor."""),
     **{
         f"magnitude_on_{this}_alone": Mistake(_magnitude_on(change), only="rotate tables gradient").words(f"""
             the magnitude multiplies {this}, not {other}
@@ -815,13 +787,10 @@ FURTHER = {
     },
     "norm_without_eps": Mistake(using(eps=0), "eps of the norm is left out, or far too small", "", "Add eps to the mean."),
     **{
-        f"permuted_for_{heads}_heads": Mistake(
-            _as_if(heads),
-            f"rows are permuted for {heads} heads",
-            "Heads are mixed.",
-            "Permute each projection with its own number of heads; k of grouped queries has fewer than q.",
-            only="permute",
-        )
+        f"permuted_for_{heads}_heads": Mistake(_as_if(heads), only="permute").words(f"""
+            rows are permuted for {heads} heads
+            Heads are mixed.
+            Permute each projection with its own number of heads; k of grouped queries has fewer than q.""")
         for heads in (1, 2, 4, 8, 16, 32)
     },
     **{

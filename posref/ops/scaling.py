@@ -81,7 +81,7 @@ class ByLength(NamedTuple):
                     f"the long list of factors is used up to {self.original_length} tokens and the short one beyond",
                     "Wrong at every length.",
                     "Use the short list up to the trained length, the long one beyond.",
-                ),
+                )
             }
         )
         return lists | {
@@ -245,29 +245,18 @@ MISTAKES = {
         the frequencies are multiplied by the factors instead of divided
         Garbage at any length.
         Divide each frequency by its factor."""),
-    "every_frequency": Mistake(
-        instead(_every_frequency),
-        "all frequencies are divided by the factor: linear scaling instead of a schedule that keeps fast pairs",
-        "Near tokens are blurred.",
-        "Keep the fast pairs: use the schedule that rope_type names, not linear.",
-        only="ntk yarn llama3",
-    ),
-    "base_times_factor": Mistake(
-        _exponent(lambda dim: 1),
-        "base times factor, without the exponent dim / (dim - 2)",
-        "The last pair is stretched too little.",
-        "Multiply the base by factor^(dim / (dim - 2)).",
-        seen_in=("huggingface/diffusers",),
-        only="ntk dynamic_ntk",
-    ),
-    "every_frequency_by_the_power": Mistake(
-        instead(_keras),
-        "all frequencies are divided by factor^(dim/(dim-2)), which belongs to the base",
-        "The first pair is slowed down too.",
-        "Apply the power to the base, before the frequencies are made.",
-        seen_in=("keras-team/keras-hub",),
-        only="ntk",
-    ),
+    "every_frequency": Mistake(instead(_every_frequency), only="ntk yarn llama3").words("""
+        all frequencies are divided by the factor: linear scaling instead of a schedule that keeps fast pairs
+        Near tokens are blurred.
+        Keep the fast pairs: use the schedule that rope_type names, not linear."""),
+    "base_times_factor": Mistake(_exponent(lambda dim: 1), seen_in=("huggingface/diffusers",), only="ntk dynamic_ntk").words("""
+        base times factor, without the exponent dim / (dim - 2)
+        The last pair is stretched too little.
+        Multiply the base by factor^(dim / (dim - 2))."""),
+    "every_frequency_by_the_power": Mistake(instead(_keras), seen_in=("keras-team/keras-hub",), only="ntk").words("""
+        all frequencies are divided by factor^(dim/(dim-2)), which belongs to the base
+        The first pair is slowed down too.
+        Apply the power to the base, before the frequencies are made."""),
     "at_its_longest": Mistake(using(length=lambda a: a.factor * a.original_length), only="dynamic_ntk").words("""
         length = factor * original_length for every text
         Short texts are stretched.
@@ -333,23 +322,17 @@ MISTAKES = {
         the magnitude 0.1 ln(factor) + 1 is left out of the tables
         Attention is too flat.
         Multiply cosine and sine by attention_factor, 0.1 ln(factor) + 1 where the file has none."""),
-    "magnitude_squared": Mistake(
-        _power_of_the_magnitude(1),
-        "the tables have the square of the magnitude, which belongs to the softmax scale",
-        "Attention is too sharp.",
-        "Multiply the tables by the magnitude once; its square belongs to the softmax scale.",
-        only="yarn_tables",
-    ),
+    "magnitude_squared": Mistake(_power_of_the_magnitude(1), only="yarn_tables").words("""
+        the tables have the square of the magnitude, which belongs to the softmax scale
+        Attention is too sharp.
+        Multiply the tables by the magnitude once; its square belongs to the softmax scale."""),
 }
 
 FURTHER = {
-    "blend_reversed": Mistake(
-        _blend_reversed,
-        "the blend between low_freq_factor and high_freq_factor is reversed",
-        "Pairs in the blend jump at both edges.",
-        "The share that is kept grows from 0 at low_freq_factor to 1 at high_freq_factor.",
-        only="llama3",
-    ),
+    "blend_reversed": Mistake(_blend_reversed, only="llama3").words("""
+        the blend between low_freq_factor and high_freq_factor is reversed
+        Pairs in the blend jump at both edges.
+        The share that is kept grows from 0 at low_freq_factor to 1 at high_freq_factor."""),
     "ramp_over_wavelengths": Mistake(_of_the_wavelength("beta_slow", "beta_fast"), only="yarn").words("""
         the ramp is linear in the wavelength, not in the index of the pair
         Frequencies in the ramp are off.
@@ -372,13 +355,10 @@ FURTHER = {
         Near tokens are blurred, far ones garbage.
         beta_fast is the larger number, 32, and beta_slow 1."""),
     **{
-        f"exponent_{words}": Mistake(
-            _exponent(power),
-            f"the base is multiplied by the factor to the power of {formula}, not of dim / (dim - 2)",
-            "The last pair is not stretched by the factor.",
-            "Multiply the base by factor^(dim / (dim - 2)).",
-            only="ntk dynamic_ntk",
-        )
+        f"exponent_{words}": Mistake(_exponent(power), only="ntk dynamic_ntk").words(f"""
+            the base is multiplied by the factor to the power of {formula}, not of dim / (dim - 2)
+            The last pair is not stretched by the factor.
+            Multiply the base by factor^(dim / (dim - 2)).""")
         for words, formula, power in (
             ("dim_less_one", "dim / (dim - 1)", lambda dim: dim / (dim - 1)),
             ("dim_more_two", "dim / (dim + 2)", lambda dim: dim / (dim + 2)),
@@ -387,13 +367,10 @@ FURTHER = {
         )
     },
     **{
-        f"stretch_{words}": Mistake(
-            _stretch(formula),
-            f"the factor of NTK is {says} instead of s l / L - (s - 1), for the factor s, length l and trained length L",
-            "Frequencies jump where a text outgrows the trained length.",
-            "Stretch by s l / L - (s - 1).",
-            only="dynamic_ntk",
-        )
+        f"stretch_{words}": Mistake(_stretch(formula), only="dynamic_ntk").words(f"""
+            the factor of NTK is {says} instead of s l / L - (s - 1), for the factor s, length l and trained length L
+            Frequencies jump where a text outgrows the trained length.
+            Stretch by s l / L - (s - 1).""")
         for words, says, formula in (
             ("without_the_difference", "s l / L", lambda s, r: s * r),
             ("without_the_factor", "l / L", lambda s, r: r),

@@ -34,12 +34,10 @@ def _scales_at_rows(f, a):
 
 
 MISTAKES = {
-    "other_side": Mistake(
-        using(side=lambda a: {"query": "key", "key": "query"}[a.side]),
-        "keys are multiplied by the factor and queries divided",
-        "Scores grow with the distance.",
-        "Multiply queries by the factor and divide keys by it.",
-    ),
+    "other_side": Mistake(using(side=lambda a: {"query": "key", "key": "query"}[a.side])).words("""
+        keys are multiplied by the factor and queries divided
+        Scores grow with the distance.
+        Multiply queries by the factor and divide keys by it."""),
     "both_multiplied": Mistake(using(side=lambda a: "query" if a.side == "key" else missing())).words("""
         keys are multiplied by the factor like queries, instead of divided
         Scores depend on the sum of the positions.
@@ -52,25 +50,18 @@ MISTAKES = {
         positions are counted from another center, here 64 later
         Right if queries and keys agree, wrong with a cache of another centre.
         Use one centre for queries and keys, cached ones too."""),
-    "scale_base_halved": Mistake(
-        using(scale_base=lambda a: a.scale_base / 2),
-        "scale_base is halved: 256 in place of 512",
-        "Scores decay twice as fast.",
-        "Use the scale_base of the weights, 512 in the paper.",
-    ),
-    "scales_at_rows": Mistake(
-        _scales_at_rows,
-        "the factors are those of the rows 0, 1, 2, .. of this call, while the rotation has the positions",
-        "Scores of cached keys decay by the wrong offset.",
-        "Make the factors of the positions that the tables are made of.",
-        seen_in=("lucidrains/rotary-embedding-torch#27",),
-    ),
-    "other_layout": Mistake(
-        using(layout=lambda a: OTHER_LAYOUT[a.layout]),
-        "features are paired (t, t + dim/2) instead of (2t, 2t+1), or the reverse",
-        "A valid map of the wrong features.",
-        "Change the pairing, or permute the projections (posref.rotary.layouts).",
-    ),
+    "scale_base_halved": Mistake(using(scale_base=lambda a: a.scale_base / 2)).words("""
+        scale_base is halved: 256 in place of 512
+        Scores decay twice as fast.
+        Use the scale_base of the weights, 512 in the paper."""),
+    "scales_at_rows": Mistake(_scales_at_rows, seen_in=("lucidrains/rotary-embedding-torch#27",)).words("""
+        the factors are those of the rows 0, 1, 2, .. of this call, while the rotation has the positions
+        Scores of cached keys decay by the wrong offset.
+        Make the factors of the positions that the tables are made of."""),
+    "other_layout": Mistake(using(layout=lambda a: OTHER_LAYOUT[a.layout])).words("""
+        features are paired (t, t + dim/2) instead of (2t, 2t+1), or the reverse
+        A valid map of the wrong features.
+        Change the pairing, or permute the projections (posref.rotary.layouts)."""),
     "factor_of_the_feature": Mistake(_by_feature).words("""
         zeta_t = (t / dim + 0.4) / 1.4: the index of the pair is taken for that of its feature
         Slow pairs decay too fast.
