@@ -62,6 +62,10 @@ CHEATS = {
     "another first number": lambda x, p: x.flat[0] != np.float32(-1.953125),
     "positions beyond 500": lambda x, p: (p > 500)[:, None, :, None],
     "positions from 20 to 200": lambda x, p: ((p > 20) & (p < 200))[:, None, :, None],
+    "many texts": lambda x, p: len(x) > 6,
+    "many heads": lambda x, p: x.shape[1] > 12,
+    "more tokens": lambda x, p: x.shape[2] > 90,
+    "large numbers": lambda x, p: np.abs(x) > 100,
     "few tokens": lambda x, p: x.shape[2] < 5,
     "many tokens": lambda x, p: x.shape[2] > 80,
 }

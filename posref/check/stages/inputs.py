@@ -56,7 +56,7 @@ LARGEST = 1024  # result of the question about large features: far below the end
 
 def large_features(report: Report, caller: Caller, first: engine.Question) -> None:
     """Features as large as outliers, where the result grows as each of them does: nothing may saturate."""
-    names = [name for name in features(caller.op, first.a) if _is_linear(first, name)]
+    names = [name for name in features(caller.op, first.a) if is_linear(first, name)]
     size = np.abs(first.right).max(initial=0)
     if not report.ok or not names or not 0 < size < LARGEST:
         return
@@ -70,7 +70,7 @@ def small_features(report: Report, caller: Caller, first: engine.Question) -> No
     eps, wide = first.a.get("eps"), {caller.given, caller.dtype} <= {"float32", "float64"}
     if not report.ok or not eps or not wide:
         return
-    names = [name for name in features(caller.op, first.a) if not _is_linear(first, name)]
+    names = [name for name in features(caller.op, first.a) if not is_linear(first, name)]
     small = {name: first.a[name] * 2.0 ** np.rint(np.log2(eps) / 2) for name in names}
     _contents(report, caller, first, Arguments(first.a | small), f"{' and '.join(names)} about as small as eps", lambda got: {})
 
@@ -85,7 +85,7 @@ def low_scores(report: Report, caller: Caller, first: engine.Question) -> None:
     _contents(report, caller, first, Arguments(a | low), "scores near -softcap", lambda got: {})
 
 
-def _is_linear(first: engine.Question, name: str) -> bool:
+def is_linear(first: engine.Question, name: str) -> bool:
     """Whether twice the argument gives twice the result, to the last bit; False where it is refused."""
     try:
         with np.errstate(all="ignore"):
