@@ -12,6 +12,7 @@ An example speaks of numbers, and is not asked.
 """
 
 import ast
+import functools
 import inspect
 import re
 import textwrap
@@ -210,5 +211,6 @@ def _value(node, function):
     )
 
 
+@functools.cache
 def tree(function):
     return ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]

@@ -42,6 +42,7 @@ def find(name):
     raise LookupError(f"no proof file {name!r}; {_near(wanted.split('.')[-1], [file.split('.')[-1] for file in names()])}")
 
 
+@functools.cache
 def in_file(file):
     """The theorems and examples of a proof file."""
     return theorems(importlib.import_module(f"proofs.{file}"))
