@@ -29,7 +29,7 @@ def seeded(report: Report, caller: Caller, settings: dict[str, Any], first: engi
     scaled = [name for name in features(caller.op, first.a) if is_linear(first, name)]
 
     def changed(a: Arguments) -> Arguments:
-        factors = {name: 2.0 ** rng.integers(LARGE.get(caller.dtype, 12) + 1) for name in scaled}
+        factors = {name: 2.0 ** int(rng.integers(LARGE.get(caller.dtype, 12) + 1)) for name in scaled}
         return _drawn(caller.op, a, names, limit, factors, rng)
 
     sizes = [_sizes(caller.op, settings, rng) for _ in range(DRAWS)]
