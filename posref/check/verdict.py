@@ -63,12 +63,12 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         yield from (first, fitted.of_arrays(question, got), *others)
         yield not_computed(question, got)
         yield from waves.stages(question, got)
-        yield of_a_part(question, got, question.op.mistakes.items())
+        yield of_a_part(question, got, question.op.mistakes.items)
 
     def stages(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
         yield from single(question, got)
         constants = general.relation(question, got, question.models[-1]) == general.ROW  # then pairs of mistakes are not tried
-        yield from [question.pairs(), of_a_part(question, got, question.pairs())] if pairs and not constants else []
+        yield from [question.pairs(), of_a_part(question, got, question.pairs)] if pairs and not constants else []
         yield general.with_a_factor(question, got)
 
     found = question.ask(got)

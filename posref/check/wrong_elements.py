@@ -1,6 +1,6 @@
 """Where the wrong elements of an output are, as words: the box, the columns, the first position, the worst element."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -136,7 +136,7 @@ def _vectors(question: Question, part: np.ndarray) -> str:
     return f"{lost.sum()} of {lost.size} vectors{left and f', all but {left},'}"
 
 
-def of_a_part(question: Question, got: np.ndarray, mistakes: Iterable[Named]) -> Iterator[Named]:
+def of_a_part(question: Question, got: np.ndarray, mistakes: Callable[[], Iterable[Named]]) -> Iterator[Named]:
     """Mistakes of some texts or some heads alone, where the others are right."""
     wrong = ratios(got, question.right, question.tolerance[question.models[-1]]) > 1
     for axis, name in enumerate(names(question)[:-2]):
@@ -144,7 +144,7 @@ def of_a_part(question: Question, got: np.ndarray, mistakes: Iterable[Named]) ->
         if name not in ("heads", "batch rows") or part.all() or not part.any():
             continue
         those = columns(np.moveaxis(part, axis, -1), name).removeprefix("; all in ") or f"some {name}"
-        for called, mistake in mistakes:
+        for called, mistake in mistakes():
             made = partial(_in_place, part, mistake.wrong)
             yield f"{called} ({those})", mistake._replace(wrong=made, bug=f"in {those} alone: {mistake.bug}")
 
