@@ -19,7 +19,8 @@ from posref.vectors.models import rms
 
 DIGITS = (1, 2, 3, 4, 6, 9)
 STARTS = np.array([sign * 2.0**power for power in range(-7, 8) for sign in (1, -1)])
-EXPLAINED = 4  # times as small as the errors against the right answer are those against a fitted one
+EXPLAINED = 2  # bits by which errors against a fitted answer are smaller than those against the right one
+EVIDENCE = 16  # bits of all different values together, but for that which the number is fitted to
 ROUNDS = 6  # of Newton's method
 LEAST = 2.0**-20  # of numbers: what is nearer to 0 is 0
 MOST = 2**15  # elements of a result whose arguments are solved for
@@ -58,13 +59,13 @@ def of_result(question: Question, got: np.ndarray) -> Iterator[Named]:
         weight = np.where((bound > 0) & (right != 0), 1 / bound, 0.0) ** 2
         factor = float((weight * got * right).sum() / (weight * right * right).sum())
     shift = float(np.median(got - right))
-    if np.isfinite(factor) and _explains(question, got, factor * right):
+    if np.isfinite(factor) and explains(question, got, factor * right):
         every = (
             times("result", words, number, result(partial(np.multiply, number)))
             for words, number in _plain(factor, factors(question.a))
         )
         yield from _first_that_fits(question, got, every)
-    elif shift and _explains(question, got, right + shift):
+    elif shift and explains(question, got, right + shift):
         every = (_plus("result", number, result(partial(np.add, number))) for number in _rounded(shift))
         yield from _first_that_fits(question, got, every)
 
@@ -125,17 +126,20 @@ def _telling(question: Question, got: np.ndarray) -> bool:
     return min(len(np.unique(got)), len(np.unique(right))) >= 3
 
 
-def _explains(question: Question, got: np.ndarray, answer: np.ndarray) -> bool:
+def explains(question: Question, got: np.ndarray, answer: np.ndarray, bits: int = EXPLAINED) -> bool:
+    """Whether errors against an answer are so many bits smaller than those against the right one, in values enough."""
     bound = question.tolerance[question.models[-1]]
     with np.errstate(all="ignore"):
-        return bool(EXPLAINED * rms(ratios(got, answer, bound)) <= rms(ratios(got, question.right, bound)))
+        before, after = rms(ratios(got, question.right, bound)), rms(ratios(got, answer, bound))
+        times_less = np.log2(before / max(after, 2.0**-24 * before))
+    return bool(times_less >= bits and (len(np.unique(question.right)) - 1) * times_less >= EVIDENCE)
 
 
 def _plain(measured: float, known: dict[str, float]) -> Iterator[tuple[str, float]]:
     """What a measured factor may be: one that is known, else in few digits."""
     yield from (each for each in known.items() if abs(each[1] - measured) <= 2.0**-6 * abs(measured))
     for number in _rounded(measured):
-        if number not in (0, 1) and abs(number - measured) <= 2.0**-8 * abs(measured):
+        if f"{number:.6g}" not in ("0", "1") and abs(number - measured) <= 2.0**-8 * abs(measured):
             yield f"{number:g}{_dropout(number)}", number
 
 
@@ -177,8 +181,9 @@ def _solved(question: Question, got: np.ndarray, vary: Vary, none: float) -> flo
             if not np.isfinite(change) or size(error(number + change)) >= size(here):
                 break
             number += float(change)
-        if EXPLAINED * size(error(number)) <= first:
-            return number if LEAST < abs(number) < 1 / LEAST else None
+        if 2**EXPLAINED * size(error(number)) <= first and LEAST < abs(number) < 1 / LEAST:
+            fitted = got - error(number) / weight
+            return number if explains(question, got, fitted) else None
     return None
 
 
