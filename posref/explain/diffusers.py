@@ -154,6 +154,15 @@ ACE = {
     "cross": True,
     "cross_kv": "num_key_value_heads",
 }
+GLM = {
+    "stacks": {"transformer_blocks": "num_layers"},
+    "axes": "hw",
+    "sizes": lambda d, key: [d // 2, d // 2],
+    "base": 10000,
+    "layout": "half",
+    "norm": "before",
+    "text": None,
+}
 FIBO2 = {
     "over": True,
     "heads": "n_heads",
@@ -259,16 +268,7 @@ ROWS = {
         "patches": "(-n // 32 * -32 + 1 + t, h, w)",
         "text": "(1 + i, 0, 0)",
     },
-    "CogView4Transformer2DModel": {
-        "stacks": {"transformer_blocks": "num_layers"},
-        "axes": "hw",
-        "sizes": lambda d, key: [d // 2, d // 2],
-        "base": 10000,
-        "layout": "half",
-        "norm": "before",
-        "patches": "(h * {rope_axes_dim[0]} // H, w * {rope_axes_dim[1]} // W)",
-        "text": None,
-    },
+    "CogView4Transformer2DModel": {**GLM, "patches": "(h * {rope_axes_dim[0]} // H, w * {rope_axes_dim[1]} // W)"},
     "FluxControlNetModel": FLUX,
     "QwenImageControlNetModel": QWEN,
     "NucleusMoEImageTransformer2DModel": {
@@ -315,15 +315,7 @@ ROWS = {
         "names": GRID + "get_resize_crop_region_for_grid((H, W), 90 // {patch_size}, 60 // {patch_size})",
         "pipeline": None,
     },
-    "GlmImageTransformer2DModel": {
-        "stacks": {"transformer_blocks": "num_layers"},
-        "axes": "hw",
-        "sizes": lambda d, key: [d // 2, d // 2],
-        "base": 10000,
-        "layout": "half",
-        "norm": "before",
-        "text": None,
-    },
+    "GlmImageTransformer2DModel": GLM,
     "HunyuanDiT2DModel": HUNYUAN_DIT,
     "HunyuanDiT2DControlNetModel": {**HUNYUAN_DIT, "stacks": {"blocks": lambda key: key["transformer_num_layers"] // 2 - 1}},
     "StableAudioDiTModel": {

@@ -38,6 +38,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     read        kinds of attention that are described; absent: all
     input       learned, where a learned table is added to the patches before the first layer, beside the rotation
     only        {key: values}: a file with another value of this key is not described
+    encoder, decoder, crossing  what these layers have, where it is not `encoding`; crossing: the attention to the encoder
     also        what is added to the scores, beside a table at the input
     rows_key    the key of the number of rows of a table
     whole       the key of the width of all heads together, where it is not hidden_size
@@ -1036,6 +1037,16 @@ FAMILIES |= {
     "conformer": {"like": "learned", "encoding": "transformer_xl"},
     "wav2vec2-conformer": {"like": "conformer", "only": {"position_embeddings_type": ("relative",)}},
     "fastspeech2_conformer": {"like": "conformer", "stacks": "fastspeech2", "cross": False},
+    "detr": {
+        "like": "learned",
+        "stacks": "detr",
+        "encoder": "sinusoidal_2d",
+        "decoder": "object_queries",
+        "crossing": "object_queries_and_patches",
+        "rows_key": "num_queries",
+        "only": {"position_embedding_type": ("sine",)},
+    },
+    "table-transformer": {"like": "detr"},
     "bart": {"encoding": "learned", "scale": "head", "stacks": "encoder_decoder", "rows": "bart"},
     "blenderbot": {"like": "bart", "rows": "bert"},
     "marian": {"encoding": "sinusoidal", "scale": "head", "stacks": "encoder_decoder"},

@@ -113,7 +113,7 @@ def _window_side(settings):
     merge = settings.count("spatial_merge_size")
     given = settings.count("pos_emb_height")  # of Muse, which merges afterwards
     if merge is None:  # SAM counts patches
-        return settings.count("window_size")
+        return given or settings.count("window_size")
     return given or settings.count("window_size") // merge // settings.count("patch_size") * merge
 
 

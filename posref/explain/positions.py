@@ -27,6 +27,9 @@ def positions(settings, group):
     """The positions of one set of layers, or None where none enter."""
     if group.encoding in ("none", "convolution_input", "unordered"):
         return None
+    if group.encoding.startswith(("sinusoidal_2d", "object_queries")):
+        turns = "patches from 1, padding is not counted: sinusoidal_2d.normalized(sinusoidal_2d.counted(mask))"
+        return _answers(images=None if group.encoding == "object_queries" else turns)
     if group.encoding == "learned_2d":
         return _answers(images="row and column of each patch, the first two numbers of its row of flattened_patches")
     if group.encoding in ("swin", "swin_v2", "decomposed"):

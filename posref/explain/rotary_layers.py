@@ -15,7 +15,7 @@ from posref.explain.slips import slips
 
 def groups(settings):
     """A `Layer` for each set of layers of this part that treat position alike; layers without softmax or state are left out."""
-    describe = _rotary if settings.family["encoding"] == "rope" else OTHERS[settings.family["encoding"]]
+    describe = GROUPS.get(settings.family["encoding"], unrotated_layers.groups)
     masked = [masks.described(settings, group) for group in describe(settings)]
     counted = [replace(group, positions=positions(settings, group)) for group in masked]
     if settings.model_type == "t5_gemma_module" and settings.path.endswith("decoder"):
@@ -327,24 +327,6 @@ def source(settings):
     return f"transformers 5.23.0, models/{module}/modeling_{module}.py"
 
 
-OTHERS: dict[str, Any] = {
-    "none": _rotary,
-    **dict.fromkeys(
-        (
-            "learned",
-            "sinusoidal",
-            "t5",
-            "alibi",
-            "disentangled",
-            "xlnet",
-            "convolution_input",
-            "learned_2d",
-            "unordered",
-            "transformer_xl",
-        ),
-        unrotated_layers.groups,
-    ),
-    **dict.fromkeys(("swin", "swin_v2"), swin_layers.groups),
-}
+GROUPS = {**dict.fromkeys(("rope", "none"), _rotary), **dict.fromkeys(("swin", "swin_v2"), swin_layers.groups)}
 
 __all__ = ["Settings", "groups", "shown"]

@@ -31,9 +31,17 @@ FASTSPEECH2 = {
     name: {"layers": f"{name}_layers", "heads": f"{name}_num_attention_heads", "causal": False}
     for name in ("encoder", "decoder")
 }
+DETR = {name: {**stack, "causal": False} for name, stack in ENCODER_DECODER.items()}
 ONE = {"": {"layers": "num_hidden_layers", "heads": "num_attention_heads", "causal": None}}
 DECODER = {"": {key: ENCODER_DECODER["decoder"][key] for key in ("layers", "heads", "rows", "causal")}}
-STACKS = {"decoder": DECODER, "encoder_decoder": ENCODER_DECODER, "t5": T5, "one": ONE, "fastspeech2": FASTSPEECH2}
+STACKS = {
+    "decoder": DECODER,
+    "encoder_decoder": ENCODER_DECODER,
+    "t5": T5,
+    "one": ONE,
+    "detr": DETR,
+    "fastspeech2": FASTSPEECH2,
+}
 
 
 def groups(settings):
@@ -51,7 +59,8 @@ def groups(settings):
         cross = settings.family.get("cross", name == "decoder")
         if cross:
             step = settings.count(cross) if isinstance(cross, str) else 1
-            crossing = replace(group, kind="cross_attention", encoding="none", causal=False, bias=None, table=None)
+            encoding = settings.family.get("crossing", "none")
+            crossing = replace(group, kind="cross_attention", encoding=encoding, causal=False, bias=None, table=None)
             found.append(replace(crossing, indices=group.indices[::step]))
     return found
 
@@ -62,7 +71,7 @@ def only_stack(file, path=""):
     name = named[0] if isinstance(named, list) and named and isinstance(named[0], str) else ""
     if name.endswith(("EncoderModel", "ForTokenClassification", "ForAudioClassification")) or path.endswith("text_encoder"):
         return "encoder"
-    return "decoder" if name.endswith("ForCausalLM") else None
+    return "decoder" if name.endswith("ForCausalLM") or path.endswith("decoder_config") else None
 
 
 def family_reads(settings, key):
@@ -123,7 +132,7 @@ def added(settings, group, rows="max_source_positions"):
     scored = settings.family.get("also", group.encoding)
     table = settings.number(rows) or settings.number("max_position_embeddings")
     return {
-        "table": table if group.encoding in ("learned", "learned_2d", "sinusoidal") else None,
+        "table": table if group.encoding in ("learned", "learned_2d", "object_queries", "sinusoidal") else None,
         "bias": BIASES[scored](settings, group) if scored in BIASES else None,
     }
 

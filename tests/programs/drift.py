@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from posref import position_ids
-from posref.absolute import learned, sinusoidal
+from posref.absolute import learned, sinusoidal, sinusoidal_2d
 from posref.explain import configuration, explain
 from posref.relative import alibi, deberta, decomposed, inkling, t5, transformer_xl
 from posref.rotary import rope
@@ -77,6 +77,7 @@ def compare(model_type, **changes):
     verdict.drifted.extend(on_a_grid(said, model))
     verdict.drifted.extend(convolved(said, model))
     verdict.drifted.extend(unordered(said, model))
+    verdict.drifted.extend(added_in_each_layer(said, model))
     return verdict
 
 
@@ -90,6 +91,31 @@ def unordered(said, model):
         y, z = (model(**each).last_hidden_state for each in (inputs, moved))
     if not np.allclose(y.roll(1, dims=1), z, atol=1e-5):
         yield "its tokens in another order give other results, explained as without position"
+
+
+def added_in_each_layer(said, model):
+    """What DETR adds to what queries and keys are projected from, and not to that of values."""
+    if not any(group["encoding"] == "sinusoidal_2d" for group in said):
+        return
+    inputs = models.inputs_of(model)
+    linears = models.run(model, inputs).linears
+    objects = model.query_position_embeddings.weight.detach().numpy()
+    for name, (x, _) in linears.items():
+        attention, _, which = name.rpartition(".")
+        alike = [each for each in said if each["part"] == name.split(".")[0]] if which in ("q_proj", "k_proj") else []
+        crossing = bool(CROSS.search(name))
+        group = next((each for each in alike if crossed(each) == "cross" * crossing), None)
+        if group is None or (crossing and which == "q_proj"):  # those of objects, which no projection shows alone
+            continue
+        added = (x - linears[f"{attention}.v_proj"][0])[0]
+        if group["encoding"] == "object_queries":
+            expected = objects
+        else:
+            side = round(len(added) ** 0.5)
+            at = sinusoidal_2d.normalized(sinusoidal_2d.counted(np.ones((side, side), bool))).reshape(-1, 2)
+            expected = sinusoidal_2d.encode(at, sinusoidal.frequencies(added.shape[-1] // 2, 10000), convention="detr")
+        if added.shape != expected.shape or not np.allclose(added, expected, atol=1e-5):
+            yield f"{name} adds {added.ravel()[:4]}, explained as {expected.ravel()[:4]}"
 
 
 def convolved(said, model):
@@ -271,7 +297,7 @@ def attention(layer, call, record, aspects):
 
 def loudness(layer, call, record):
     """Queries are those of the projection, or of their norm, times the explained factor: a rotation keeps their length."""
-    made = [norm.after for norm in record.norms if norm.layer == call.layer] or record.queries.get(call.layer, [])
+    made = [norm.after for norm in record.norms if norm.layer == call.layer] or record.projected.get(f"{call.layer}.q_proj", [])
     sizes = [np.linalg.norm(x) for x in made if x is not None and x.size == call.q.size]
     before = layer["softmax_scale"] if call.keywords.get("scaling") == 1.0 else 1.0  # queries may be scaled already
     factor, found = layer["query_scale"] * (before or 1.0) * layer["magnitude"], np.linalg.norm(call.q)
@@ -279,11 +305,11 @@ def loudness(layer, call, record):
     varied = partly or layer["temperature"] or layer["norm"] == "after" or layer["encoding"] == "transformer_xl"
     if sizes and not varied and not any(abs(found - factor * size) <= 1e-4 * found for size in sizes):
         yield f"its queries are scaled by {found / sizes[0]:.6g}, explained as {factor:.6g}"
-    _, keys = record.linears.get(f"{call.layer}.k_proj", (None, np.zeros(0)))
-    factor, found, size = layer.get("key_scale", 1.0) * layer["magnitude"], np.linalg.norm(call.k), np.linalg.norm(keys)
+    sizes = [np.linalg.norm(x) for x in record.projected.get(f"{call.layer}.k_proj", []) if x.size == call.k.size]
+    factor, found = layer.get("key_scale", 1.0) * layer["magnitude"], np.linalg.norm(call.k)
     normed = any(norm.layer == call.layer for norm in record.norms)
-    if keys.size == call.k.size and not partly and not normed and not abs(found - factor * size) <= 1e-4 * found:
-        yield f"its keys are scaled by {found / size:.6g}, explained as {factor:.6g}"
+    if sizes and not partly and not normed and not any(abs(found - factor * size) <= 1e-4 * found for size in sizes):
+        yield f"its keys are scaled by {found / sizes[0]:.6g}, explained as {factor:.6g}"
 
 
 def mask(layer, call, aspects):
@@ -522,7 +548,7 @@ def temperature(layer, call, record, aspects):
     expected = factors(layer, np.arange(call.q.shape[-2]))
     turns = [turn.after for turn in record.turns if turn.layer == call.layer and turn.after.shape == call.q.shape]
     normed = [norm.after for norm in record.norms if norm.layer == call.layer and norm.after.size == call.q.size]
-    projected = normed[0] if normed else record.queries.get(call.layer, [None])[-1]
+    projected = normed[0] if normed else record.projected.get(f"{call.layer}.q_proj", [None])[-1]
     if not turns and (projected is None or projected.size != call.q.size):
         aspects["temperature"] = "queries before the factor are not recorded"
         return

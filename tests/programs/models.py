@@ -226,6 +226,7 @@ SPECIAL = {  # what a class needs beside its sizes
     "data2vec-audio": {"num_conv_pos_embeddings": 2, "conv_pos_kernel_size": 5},
     "mobilebert": {"intra_bottleneck_size": 32},
     **{name: {"attention_type": "original_full"} for name in ("big_bird", "bigbird_pegasus")},
+    **{name: {"num_queries": 7, "d_model": 64, "image_size": 96} for name in ("detr", "table-transformer")},
     "mpnet": {"relative_attention_num_buckets": 32, "pad_token_id": 1},
     "pix2struct_vision_model": {"initializer_range": 0.5},
     **{name: {"use_absolute_position_embeddings": True} for name in ("beit", "data2vec-vision")},
@@ -329,7 +330,7 @@ class Softmax(NamedTuple):
 
 
 class Record(NamedTuple):
-    """`queries` are what the projections of queries gave, call by call, by the name of the attention; `bias_tables` those of
+    """`projected` is what the projections of queries and keys gave, call by call, by their names; `bias_tables` those of
     T5; `states` what layers with a state computed, and `linears` what went into the linear layers and came out, by their names.
     """
 
@@ -338,7 +339,7 @@ class Record(NamedTuple):
     tables: list
     norms: list
     biases: list
-    queries: dict
+    projected: dict
     bias_tables: dict
     softmaxes: list
     states: list
@@ -545,7 +546,9 @@ def _recording(model, record):
     path = [""]
     handles = [hook for name, module in model.named_modules() for hook in _follow(module, name, path)]
     handles += [_watch_norm(module, name, record) for name, module in norms(model)]
-    handles += [_watch_query(module, name, record) for name, module in model.named_modules() if name.endswith(".q_proj")]
+    handles += [
+        _watch_projection(x, name, record) for name, x in model.named_modules() if name.endswith((".q_proj", ".k_proj"))
+    ]
     handles += [_watch_alibi(module, record) for module in model.modules()]
     handles += [_watch_linear(module, name, record) for name, module in model.named_modules() if _linear(module)]
     handles += _watch_inner(model, record) if with_states(model) else []
@@ -604,9 +607,9 @@ def bias_tables(model):
     return {name.rpartition(".")[0]: _array(module.weight) for name, module in named}
 
 
-def _watch_query(module, name, record):
+def _watch_projection(module, name, record):
     def watch(_, __, y):
-        record.queries.setdefault(name.rpartition(".")[0], []).append(_array(y))
+        record.projected.setdefault(name, []).append(_array(y))
 
     return module.register_forward_hook(watch)
 
