@@ -12,8 +12,8 @@ A row says what a configuration does not: `like` another row, then what differs.
     partial     share of the head that turns without a key; absent: the default schedule does not look for one
     scale       of the scores: head, inverse (1 / head width), latent (nope + rope width), yarn (that, with the magnitude
                 squared), a key, -key (its inverse root), or a number
-    before      what multiplies queries before: a key, or the power of the width that multiplies queries and keys
-    keys_before the key that multiplies keys before their rotation
+    before      what multiplies queries before: a key, or the power of the width
+    keys_before what multiplies keys before their rotation, likewise
     parameters  how rope_parameters are put together (posref.explain.parameters)
     without     what stands there where a file has none
     kinds       rule of the layers (posref.explain.layer_kinds); layers: the key that counts them, where it is another one
@@ -281,6 +281,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "window": {"key": "sliding_window", "plus": 1, "sides": "both"},
         "scale": 1.0,
         "before": -0.25,
+        "keys_before": -0.25,
         "causal": False,
     },
     "afmoe": {

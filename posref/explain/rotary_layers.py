@@ -120,8 +120,8 @@ def _layer(settings, kind, turned, theta, given):
         heads=heads,
         kv_heads=key_heads(settings, heads, kind),
         softmax_scale=softmax_scale(settings, kind, given.get(kind)),
-        query_scale=query_scale(settings, head_dim),
-        key_scale=float(settings.number(family["keys_before"])) if "keys_before" in family else 1.0,
+        query_scale=scale_before(settings, "before", head_dim),
+        key_scale=scale_before(settings, "keys_before", head_dim),
         causal=False if both_sides(settings) else family.get("causal"),
         window=window(settings, kind),
         window_sides=sides if window(settings, kind) is not None else None,
@@ -265,9 +265,9 @@ def softmax_scale(settings, kind, values):
     return float(value) ** -0.5 if rule.startswith("-") else float(value)
 
 
-def query_scale(settings, width):
-    """What multiplies queries before their product with the keys, beside the softmax scale."""
-    rule = settings.family.get("before", 0.0)
+def scale_before(settings, name, width):
+    """What multiplies queries, or keys, before their product, beside the softmax scale."""
+    rule = settings.family.get(name, 0.0)
     return float(settings.number(rule)) if isinstance(rule, str) else float(width**rule)
 
 

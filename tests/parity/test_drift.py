@@ -18,6 +18,7 @@ TYPES = (
     "llama mistral qwen2 qwen3_moe gemma2 gemma3_text gemma4_text gpt_oss deepseek_v3 deepseek_v32 deepseek_v4 "
     "beam llama4_text cohere2 smollm3 flint doge glm4 glm4_moe phi3 gpt_neox gptj nanochat olmo3 modernbert exaone4 "
     "beam qwen2_vl_text ernie4_5_vl_moe_text qwen3_next granite chameleon zaya dbrx qwen2_vl_vision "
+    "albert blip_2_qformer detr gpt_neo mpnet parakeet_encoder sam_vision_model trocr wav2vec2 "
     "pixtral dinov3_vit bert t5 gpt2 bart t5gemma t5gemma2 ministral3 mllama_text_model"
 )
 # rotary types of which nothing is said: their position has not been read
@@ -271,6 +272,12 @@ WRONG = {
     "norms of layers that do not turn": ("llama4_text", {"norm_of": ["chunked_attention", "full_attention"]}, "normed None"),
     "a switch": ("persimmon", {"norm_if": "use_qk_norm"}, "normed before"),
     "axes": ("pixtral", {"axes": "hw"}, ""),
+    "scale outside the interface": ("flaubert", {"scale": 1.0}, "its scores"),
+    "no terms of rows and columns": ("sam_vision_model", {"instead": "none"}, "its scores"),
+    "no bias of buckets": ("mpnet", {"also": None}, "its scores"),
+    "no distances": ("wav2vec2-conformer", {"encoding": "learned"}, "its output"),
+    "no trained objects": ("detr", {"decoder": "sinusoidal_2d"}, "adds"),
+    "layers that see a window": ("gpt_neo", {"kinds": {"every": 3, "keys": ()}}, "mask"),
     "causal": ("modernbert", {"causal": True, "window": ONE_SIDE}, "mask"),
 }
 

@@ -436,10 +436,10 @@ def by_itself(layer, call, record, aspects):
     owner = call.layer.removesuffix(".softmax")
     made = [y.astype(np.float64) for name, (_, y) in record.linears.items() if name.startswith(f"{owner}.")]
     made = [y.reshape(batch, -1, y.shape[-1])[0] if batch > 1 else y for y in made]
-    if any(turn.layer == owner and turn.after.shape[-1] != layer["head_dim"] for turn in record.turns):
-        aspects["scores"] = "a part of its features turns"
-        return
     turned = [turn.after[0].astype(np.float64) for turn in record.turns if turn.layer == owner]
+    if layer["encoding"] == "rope" and {x.shape[-1] for x in turned} != {layer["head_dim"]}:
+        aspects["scores"] = "its whole turned queries and keys are not recorded"
+        return
     queries, others = (turned or [x for y in made for x in of_heads(y, n, layer)] for n in (rows, keys))
     terms, scale = functools.partial(BESIDE[called], layer, call, record), layer["softmax_scale"]
     products = (scale * q @ k.swapaxes(-1, -2) + terms(q, k) for q in queries for k in others if q is not k)
