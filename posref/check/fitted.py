@@ -277,25 +277,17 @@ def along_heads(question: Question, groups: list[tuple[str, list[str]]]) -> Iter
                 yield _mistake(f"{called}_{way}", _by_head(names, read, texts, heads), bug, "Give each head what its text has.")
 
 
+SHARED = "tiled_over_texts_and_heads", "repeated_over_heads_and_texts"  # by any array; the others are positions
 Reading = Callable[[Any, np.ndarray, int, int, int], Any]
-READINGS: dict[str, tuple[str, Reading]] = {
-    "tiled_over_texts_and_heads": (
-        "are tiled over the rows of (batch heads): row r reads text r mod batch",
-        lambda p, b, h, texts, heads: p[(b * heads + h) % texts],
-    ),
-    "repeated_over_heads_and_texts": (
-        "are repeated over the rows of (heads batch): row r reads text r // heads",
-        lambda p, b, h, texts, heads: p[(h * texts + b) // heads],
-    ),
+READINGS: dict[str, tuple[str, Reading]] = {  # of text b and head h
+    SHARED[0]: ("are tiled over the rows of (batch heads)", lambda p, b, h, texts, heads: p[(b * heads + h) % texts]),
+    SHARED[1]: ("are repeated over the rows of (heads batch)", lambda p, b, h, texts, heads: p[(h * texts + b) // heads]),
     "as_head_numbers": ("are the number of the head", lambda p, b, h, texts, heads: 0 * p + h),
     "as_rows_of_texts_and_heads": (
         "are the number of the row of (batch heads)",
         lambda p, b, h, texts, heads: 0 * p + (b * heads + h).reshape(-1, *[1] * (p.ndim - 1)),
     ),
 }
-
-
-SHARED = ("tiled_over_texts_and_heads", "repeated_over_heads_and_texts")  # by any array; the others are positions
 
 
 def _by_head(names: list[str], read: Reading, texts: int, heads: int) -> Any:

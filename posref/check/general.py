@@ -22,51 +22,24 @@ AXES = {
     3: ("blocks", "rows", "columns"),
     4: ("batch_rows", "heads", "rows", "columns"),
 }
-ORDERS: dict[str, tuple[Callable[[int], np.ndarray], str, str]] = {
-    "reversed": (lambda n: np.arange(n)[::-1], "are in reverse order", "Keep their order."),
-    "one_late": (
-        lambda n: (np.arange(n) - 1) % n,
-        "are moved on by one, the last to the first place",
-        "Remove the shift by one.",
-    ),
-    "one_early": (
-        lambda n: (np.arange(n) + 1) % n,
-        "are moved back by one, the first to the last place",
-        "Remove the shift by one.",
-    ),
-    "halves_exchanged": (lambda n: (np.arange(n) + n // 2) % n, "have their halves exchanged", "Keep the order of the halves."),
-    "all_the_first": (
-        lambda n: np.zeros(n, dtype=int),
-        "are all the first of them",
-        "Index by this axis too: one is read for all.",
-    ),
-    "all_the_last": (
-        lambda n: np.full(n, n - 1),
-        "are all the last of them",
-        "Index by this axis too: one is read for all.",
-    ),
-    "one_late_from_the_first": (
-        lambda n: np.maximum(np.arange(n) - 1, 0),
-        "are moved on by one, and the first is there twice",
-        "Remove the shift by one.",
-    ),
+SHIFT, ALONG, END = "Remove the shift by one.", "Index by this axis too: one is read for all.", "Let the index reach both ends."
+ORDERS: dict[str, tuple[Callable[[Any, int], Any], str, str]] = {  # the indices 0 .. n - 1 in another order
+    "reversed": (lambda i, n: i[::-1], "are in reverse order", "Keep their order."),
+    "one_late": (lambda i, n: (i - 1) % n, "are moved on by one, the last to the first place", SHIFT),
+    "one_early": (lambda i, n: (i + 1) % n, "are moved back by one, the first to the last place", SHIFT),
+    "one_late_from_the_first": (lambda i, n: np.maximum(i - 1, 0), "are moved on by one, and the first is there twice", SHIFT),
     "one_early_to_the_last": (
-        lambda n: np.minimum(np.arange(n) + 1, n - 1),
+        lambda i, n: np.minimum(i + 1, n - 1),
         "are moved back by one, and the last is there twice",
-        "Remove the shift by one.",
+        SHIFT,
     ),
-    "last_repeated": (
-        lambda n: np.arange(n) - (np.arange(n) == n - 1),
-        "end with the last but one, twice",
-        "Let the index reach the last.",
-    ),
-    "first_repeated": (
-        lambda n: np.arange(n) + (np.arange(n) == 0),
-        "begin with the second, twice",
-        "Let the index begin at the first.",
-    ),
-    "first_half_twice": (lambda n: np.arange(n) % (n // 2), "are those of the first half, twice", "Count on through both."),
-    "second_half_twice": (lambda n: n // 2 + np.arange(n) % (n // 2), "are those of the second half, twice", "Count from 0."),
+    "last_repeated": (lambda i, n: np.minimum(i, n - 2), "end with the last but one, twice", END),
+    "first_repeated": (lambda i, n: np.maximum(i, 1), "begin with the second, twice", END),
+    "halves_exchanged": (lambda i, n: (i + n // 2) % n, "have their halves exchanged", "Keep the order of the halves."),
+    "all_the_first": (lambda i, n: 0 * i, "are all the first of them", ALONG),
+    "all_the_last": (lambda i, n: 0 * i + n - 1, "are all the last of them", ALONG),
+    "first_half_twice": (lambda i, n: i % (n // 2), "are those of the first half, twice", "Count on through both."),
+    "second_half_twice": (lambda i, n: n // 2 + i % (n // 2), "are those of the second half, twice", "Count from 0."),
 }
 EVEN = ("halves_exchanged", "first_half_twice", "second_half_twice")  # for an even number of entries
 SHIFTED = ("one_late", "one_early", "one_late_from_the_first", "one_early_to_the_last", "last_repeated", "first_repeated")
@@ -79,13 +52,9 @@ POWERS = fitted.POWERS
 Change = Callable[[Any], Any]
 
 
-def _from(first: Change, inner: Change, last: Change) -> Change:
-    """Other first, inner and last entries along the last axis."""
-    return lambda p: np.concatenate([first(p[..., :1]), inner(p[..., 1:-1]), last(p[..., -1:])], axis=-1)
-
-
-def _kept(p: Any) -> Any:
-    return p
+def _moved(first: int, inner: int, last: int) -> Change:
+    """Numbers that are added to the first, the inner and the last entry along the last axis."""
+    return lambda p: p + np.array([first, *[inner] * (p.shape[-1] - 2), last])[: p.shape[-1]]
 
 
 def _more(p: Any) -> Any:
@@ -96,11 +65,16 @@ def _less(p: Any) -> Any:
     return p - 1
 
 
+def _one_more(p: Any) -> Any:
+    return np.concatenate([_moved(-1, 0, 0)(p), p[..., :1] * 0 + 1], axis=-1)
+
+
 def _softmax(x: Any) -> Any:
     powers = np.exp(x)
     return powers / powers.sum(axis=-1, keepdims=True)
 
 
+PLACES = "Use the places of the mask."
 COUNT = "Count from where the contract says, and count once."
 ENDS = "Compare both ends of every loop and slice, and the first and the last index."
 WHOLE: dict[str, tuple[Change, str, str]] = {  # what is done to whole numbers
@@ -113,19 +87,18 @@ WHOLE: dict[str, tuple[Change, str, str]] = {  # what is done to whole numbers
     "from_the_first": (lambda p: p - p[..., :1], "are counted from the first of each row", COUNT),
 }
 ENDS_MOVED: dict[str, tuple[Change, str, str]] = {  # what is done to the first, the last, or those between
-    "first_plus_1": (_from(_more, _kept, _kept), "begin with one that is too large by 1", ENDS),
-    "first_minus_1": (_from(_less, _kept, _kept), "begin with one that is too small by 1", ENDS),
-    "last_plus_1": (_from(_kept, _kept, _more), "end with one that is too large by 1", ENDS),
-    "last_minus_1": (_from(_kept, _kept, _less), "end with one that is too small by 1", ENDS),
-    "inner_plus_1": (_from(_kept, _more, _kept), "are too large by 1 but for the first and the last", ENDS),
-    "inner_minus_1": (_from(_kept, _less, _kept), "are too small by 1 but for the first and the last", ENDS),
-    "ends_one_late": (_from(_more, _kept, _less), "have all boundaries between them one late", ENDS),
-    "ends_one_early": (_from(_less, _kept, _more), "have all boundaries between them one early", ENDS),
-    "ends_and_the_last_one_early": (
-        lambda p: np.concatenate([p[..., :1] - 1, p[..., 1:], p[..., :1] * 0 + 1], axis=-1),
-        "have all boundaries one early, that at the end too",
-        ENDS,
-    ),
+    f"{part}_{sign}_1": (_moved(*(step * each for each in steps)), f"{words} too {size} by 1", ENDS)
+    for sign, size, step in (("plus", "large", 1), ("minus", "small", -1))
+    for part, words, steps in (
+        ("first", "begin with a number that is", (1, 0, 0)),
+        ("last", "end with a number that is", (0, 0, 1)),
+        ("inner", "are, between the first and the last,", (0, 1, 0)),
+    )
+}
+ENDS_MOVED |= {
+    "ends_one_late": (_moved(1, 0, -1), "have all boundaries between them one late", ENDS),
+    "ends_one_early": (_moved(-1, 0, 1), "have all boundaries between them one early", ENDS),
+    "ends_and_the_last_one_early": (_one_more, "have all boundaries one early, that at the end too", ENDS),
 }
 REAL: dict[str, tuple[Change, str, str]] = {  # what is done to numbers
     "zero": (lambda x: 0 * x, "are 0", "Pass them on."),
@@ -144,16 +117,8 @@ REAL: dict[str, tuple[Change, str, str]] = {  # what is done to numbers
 }
 TRUTH: dict[str, tuple[Change, str, str]] = {
     "inverted": (np.logical_not, "have True and False exchanged", "Invert it."),
-    "padded_left": (
-        lambda x: np.sort(x, axis=-1),
-        "are read as if all padding stood on the left",
-        "Use the places of the mask.",
-    ),
-    "padded_right": (
-        lambda x: np.sort(x, axis=-1)[..., ::-1],
-        "are read as if all padding stood on the right",
-        "Use the places of the mask.",
-    ),
+    "padded_left": (lambda x: np.sort(x, axis=-1), "are read as if all padding stood on the left", PLACES),
+    "padded_right": (lambda x: np.sort(x, axis=-1)[..., ::-1], "are read as if all padding stood on the right", PLACES),
 }
 CHANGES = {"i": WHOLE, "u": WHOLE, "f": REAL, "b": TRUTH}
 AT_ENDS = {"i": ENDS_MOVED, "u": ENDS_MOVED}
@@ -306,7 +271,8 @@ def _orders(value: np.ndarray, few: bool = False) -> Iterator[tuple[str, int]]:
 
 def _in_order(name: str, value: np.ndarray, order: str, axis: int) -> Named:
     (index, words, remedy), axis_name = ORDERS[order], AXES[value.ndim][axis]
-    place = (slice(None),) * axis + (index(value.shape[axis]),)
+    n = value.shape[axis]
+    place = (slice(None),) * axis + (index(np.arange(n), n),)
     wrong = result(lambda y: y[place]) if name == "result" else using(**{name: lambda a: a[name][place]})
     return _mistake(f"{name}_{axis_name}_{order}", wrong, f"the {axis_name.replace('_', ' ')} of {name} {words}", remedy)
 
