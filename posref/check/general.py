@@ -136,6 +136,15 @@ def stages(question: Question, got: np.ndarray | None = None) -> Iterator[Iterat
         yield _of_result(ENDS_MOVED)
 
 
+def places(question: Question) -> Iterator[Named]:
+    """Positions whose start counts twice, off by one at an end, or read by heads: patterns come before measured positions."""
+    arrays = {name: question.a[name] for name in question.op.given if name in POSITIONS and name in question.a}
+    groups = _groups({name: p for name, p in arrays.items() if isinstance(p, np.ndarray) and p.size > 1})
+    some = {"i": {"start_counted_twice": WHOLE["start_counted_twice"], **ENDS_MOVED}}
+    yield from (each for called, names in groups for each in _changed(called, names, arrays[names[0]], some))
+    yield from fitted.along_heads(question, groups)
+
+
 def hypotheses(question: Question, got: np.ndarray | None = None) -> Iterator[Named]:
     """All of them."""
     return chain.from_iterable(stages(question, got))
