@@ -1041,7 +1041,7 @@ FAMILIES |= {
     "detr": {
         "like": "learned",
         "stacks": "detr",
-        "encoder": "sinusoidal_2d",
+        "encoding": "sinusoidal_2d",
         "decoder": "object_queries",
         "crossing": "object_queries_and_patches",
         "rows_key": "num_queries",

@@ -237,6 +237,8 @@ def _global_by_list(settings, i, count):
 
 def _gpt_neo(settings, i, count):
     pattern = [kind for names, times in settings["attention_types"] or [[["global", "local"], count]] for kind in names * times]
+    if settings.file.get("attention_layers") == pattern:
+        settings.read.add("attention_layers")  # it says the same
     return FULL if pattern[i] == "global" else SLIDING
 
 

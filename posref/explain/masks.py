@@ -34,8 +34,8 @@ BLOCKS = {
     "(modeling_muse_glimmer_assistant.py)",
 }
 BLOCK_SPARSE = (
-    "not described: of a text of more than (5 + 2 num_random_blocks) block_size tokens, a block sees itself, its neighbours, "
-    "the first and the last block, and some that are drawn at random (modeling_{}.py)"
+    "not described: of a text of more than {} tokens, a block of {} sees itself, its neighbours, the first and the last block, "
+    "and {} that are drawn at random (modeling_{}.py)"
 )
 BY_THE_MASK = {
     "aimv2_text_model": "not described: earlier tokens only where attention_mask is given, as tokenizers give it; without it "
@@ -89,7 +89,9 @@ def described(settings, group):
     if settings.model_type == "t5gemma2_decoder":
         found = replace(found, further_keys=MERGED)
     if settings["attention_type"] == "block_sparse" and found.causal is False and found.kind == "full_attention":
-        found = replace(found, mask_unknown=BLOCK_SPARSE.format(settings.facts.get("module")))
+        size, drawn = settings.count("block_size"), settings.count("num_random_blocks")
+        words = BLOCK_SPARSE.format((5 + 2 * drawn) * size, size, drawn, settings.facts.get("module"))
+        found = replace(found, mask_unknown=words)
     undecided = {**BLOCKS, **BY_THE_MASK}
     if settings.model_type in undecided:
         found = replace(found, causal=None, mask_unknown=undecided[settings.model_type])

@@ -98,6 +98,9 @@ VARIANTS = {
     "norms without a rotation": ("internvl_vision", {"use_qk_norm": True}),
     "heads of full layers": ("gemma4_text", {"num_global_key_value_heads": 1, "attention_k_eq_v": True}),
     "windows that hide every key": ("qwen2_moe", {"layer_types": ["sliding_attention"] + ["full_attention"] * 12}),
+    "the sinusoid of DETR": ("detr", {"position_embedding_type": "sine"}),
+    "causal by a key": ("xlm", {"causal": True}),
+    "blocks of a long text": ("big_bird", {"attention_type": "block_sparse"}),
     "a head of its own": ("recurrent_gemma", {"head_dim": 8}),
     "nested": ("olmo3", {"rope_parameters": {kind: {"rope_theta": 7.0} for kind in ("full_attention", "sliding_attention")}}),
 }
