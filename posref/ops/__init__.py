@@ -120,7 +120,9 @@ class Op(NamedTuple):
     inside: Callable[[Arguments], Any] = lambda a: 0.0  # amplitude of what is made from whole numbers, which carry no error
     meant: Callable[[Arguments], Any] = lambda a: True  # the elements that have a meaning; others may be anything
     further: Mapping[str, Mistake] = MappingProxyType({})  # mistakes of these settings, asked after all others
-    tags: frozenset[str] = frozenset()  # attention, gradient, rotation, frequencies, padding: stages of the check look for them
+    tags: frozenset[str] = (
+        frozenset()
+    )  # attention, gradient, rotation, frequencies, waves, padding: stages of the check look here
     turned: Any = None  # the argument whose pairs RoPE rotates; "" where the result is the tables of cos and sin
 
 

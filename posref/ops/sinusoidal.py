@@ -24,7 +24,7 @@ def encode(positions, *, dim, base=10000.0, divisor="dim", layout, order="sin_co
 
 
 ORDERS = ("sin_cos", "cos_sin")
-TAGS = {"frequencies": "frequencies"}
+TAGS = {"frequencies": "frequencies", "encode": "waves"}
 
 
 def _reordered(y, layout):

@@ -244,7 +244,7 @@ def _from_phases(question: Question, got: np.ndarray, base: Base, pairs: Pairs |
     if exact is not None and theirs.phases.shape[1] >= 4:
         yield _used(question, prepared, theirs, exact)
     signed = _estimated(theirs)
-    if exact is not None and signed is not None and _fit(theirs) is None:
+    if exact is not None and signed is not None and _fit(theirs) is None and "other_pairs" not in dict(base.parts):
         yield prepared.plus(*_in_both_directions(signed[1], turning)).named()
     if pairs is not None:
         yield _of_vectors(question, got, prepared, pairs)

@@ -12,9 +12,9 @@ from posref.ops import Arguments, Mistake
 
 
 def stages(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
-    """The stages of the tables that a result of sinusoidal.encode is, as mistakes of the sinusoid."""
+    """The stages of the tables that such a result is, as mistakes of the sinusoid."""
     a, op = question.a, ops.op("rope.tables")
-    if question.op.name != "sinusoidal.encode" or got.shape != question.right.shape or a.zeros:
+    if "waves" not in question.op.tags or got.shape != question.right.shape or a.zeros:
         return
     inner = Question(op, _tables(a), question.models)
     pairs = pairing.split(got, layout=a.layout)
