@@ -163,6 +163,9 @@ def _of_calls(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
     )
     counted = keys - np.repeat(keys[:, list(parts.ends[:-1])], np.diff(parts.ends), axis=1)
     if last:
+        past = parts.ends[-2]
+        words = f"query_positions are too large by {past}, the length of the cache, against the others"
+        yield f"query_positions_plus_{past}", _mistake(words, remedy, query_positions=query + past)
         yield (
             "each_call_from_zero",
             _mistake(

@@ -190,7 +190,7 @@ class Shared(Cache):
 
 
 WRONG = [
-    (CountsEachCallFromZero, "steps, call 2", None),
+    (CountsEachCallFromZero, "steps, call 2", "each_call_from_zero"),
     (QueriesFromZero, "steps, call 2", "queries_from_zero"),
     (CountsTheCacheTwice, "steps, call 2", "query_positions_plus_"),
     (KeysOneLate, "steps, call 2", "keys_of_call_2_later_by_1"),
