@@ -15,6 +15,7 @@ from posref.check import fitted
 from posref.check.engine import Named, Question, distance, ratios, separates, together
 from posref.ops import Arguments, Mistake, result, using
 from posref.ops.common import POSITIONS, rounded
+from posref.ops.probe import PLACED
 
 AXES = {
     1: ("entries",),
@@ -138,7 +139,7 @@ def stages(question: Question, got: np.ndarray | None = None) -> Iterator[Iterat
 
 def places(question: Question) -> Iterator[Named]:
     """Positions whose start counts twice, off by one at an end, or read by heads: patterns come before measured positions."""
-    arrays = {name: question.a[name] for name in question.op.given if name in POSITIONS and name in question.a}
+    arrays = {name: question.a[name] for name in question.op.given if name in PLACED and name in question.a}
     groups = _groups({name: p for name, p in arrays.items() if isinstance(p, np.ndarray) and p.size > 1})
     some = {"i": {"start_counted_twice": WHOLE["start_counted_twice"], **ENDS_MOVED}}
     yield from (each for called, names in groups for each in _changed(called, names, arrays[names[0]], some))
