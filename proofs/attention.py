@@ -501,22 +501,6 @@ def the_key_matrix_without_its_transpose():
     prove_equal(terms[0] + terms[1] + terms[2] + terms[3], sum(printed))
 
 
-def solved_for_the_commutant(dim, score):
-    """score(p, A) is p_i A p_j^T, and depends on j - i alone exactly if A is made of 2 x 2 blocks a 1 + b J."""
-    i, j, w, unknown = symbol("i"), symbol("j"), symbols("w", dim // 2), symbols("A", dim, dim)
-    p = sinusoidal.encode(array([i, j]), w, layout="interleaved")
-    term = score(p, unknown)
-    prove_equal([term], [p[0] @ unknown @ p[1]], mention=[i, j])
-    solution = solve_forall([term.diff(i.e) + term.diff(j.e)], unknown)
-    matrix = sp.Matrix(dim, dim, [solution[a.e] for a in unknown.ravel()])
-    prove_that(len(matrix.free_symbols) == dim, f"the solutions form a space of dimension {dim} of {dim * dim}")
-    expected = sp.zeros(dim, dim)
-    for t in range(0, dim, 2):
-        a, b = unknown[t + 1, t + 1].e, unknown[t + 1, t].e
-        expected[t : t + 2, t : t + 2] = sp.Matrix([[a, -b], [b, a]])
-    prove_equal(matrix.tolist(), expected.tolist())
-
-
 @theorem(
     of=[attention.four_terms, sinusoidal.encode],
     sizes="d = 2, 4, 6; every pair of blocks",
@@ -526,9 +510,20 @@ def relative_exactly_for_the_commutant():
     """p_i A p_j^T with A = W_Q W_K^T and sinusoidal p depends on j - i alone exactly if A is block diagonal with 2 x 2 blocks
     a 1 + b J, which commute with the shifts: d of the d^2 dimensions. Solved for all i, j from the independent exponentials of
     (d/di + d/dj) p_i A p_j^T; frequencies are non-zero and no two equal up to sign."""
-    terms = lambda p, a: attention.four_terms(np.zeros_like(p), p, np.eye(len(a), dtype=int), a.T)
+    i, j = symbol("i"), symbol("j")
     for dim in (2, 4, 6):
-        solved_for_the_commutant(dim, lambda p, a: terms(p, a).position_position[0, 1].e)
+        w, unknown = symbols("w", dim // 2), symbols("A", dim, dim)
+        p = sinusoidal.encode(array([i, j]), w, layout="interleaved")
+        term = attention.four_terms(np.zeros_like(p), p, np.eye(dim, dtype=int), unknown.T).position_position[0, 1].e
+        prove_equal([term], [p[0] @ unknown @ p[1]], mention=[i, j])
+        solution = solve_forall([term.diff(i.e) + term.diff(j.e)], unknown)
+        matrix = sp.Matrix(dim, dim, [solution[a.e] for a in unknown.ravel()])
+        prove_that(len(matrix.free_symbols) == dim, f"the solutions form a space of dimension {dim} of {dim * dim}")
+        expected = sp.zeros(dim, dim)
+        for t in range(0, dim, 2):
+            a, b = unknown[t + 1, t + 1].e, unknown[t + 1, t].e
+            expected[t : t + 2, t : t + 2] = sp.Matrix([[a, -b], [b, a]])
+        prove_equal(matrix.tolist(), expected.tolist())
 
 
 @relative_exactly_for_the_commutant.claim("It needs W_Q W_K^T to commute with the shifts: d of d^2 dimensions.")

@@ -9,8 +9,7 @@ import sympy as sp
 
 from posref.absolute import sinusoidal
 from posref.relative import tupe
-from proofs.attention import solved_for_the_commutant
-from proofs.kit import array, index, prove_equal, prove_that, size, sized, symbol, symbols, theorem
+from proofs.kit import array, index, prove_equal, prove_that, size, sized, solve_forall, symbol, symbols, theorem
 
 N, H, D, E = size("n"), size("h"), size("d"), size("e")
 
@@ -218,9 +217,20 @@ def absolute_but_for_the_commutant():
     """With sinusoidal p the position scores depend on j - i alone exactly if A = U_Q U_K^T is made of 2 x 2 blocks a 1 + b J,
     which commute with the shifts: d of d^2 dimensions; any other A is absolute, and so are learned p in general. Solved for all
     i, j; frequencies are non-zero and no two equal up to sign. (All d: proofs/attention.py.)"""
-    scores = lambda p, a: tupe.positional_scores(p, a[None], np.eye(len(a), dtype=int)[None], scale=1)
+    i, j = symbol("i"), symbol("j")
     for dim in (2, 4):
-        solved_for_the_commutant(dim, lambda p, a: scores(p, a)[0, 0, 1].e)
+        w, unknown = symbols("w", dim // 2), symbols("A", dim, dim)
+        p = sinusoidal.encode(array([i, j]), w, layout="interleaved")
+        t = tupe.positional_scores(p, unknown[None], np.eye(dim, dtype=int)[None], scale=1)[0, 0, 1].e
+        prove_equal([t], [p[0] @ unknown @ p[1]], mention=[i, j])
+        solution = solve_forall([t.diff(i.e) + t.diff(j.e)], unknown)
+        matrix = sp.Matrix(dim, dim, [solution[a.e] for a in unknown.ravel()])
+        prove_that(len(matrix.free_symbols) == dim, f"the solutions form a space of dimension {dim} of {dim * dim}")
+        expected = sp.zeros(dim, dim)
+        for x in range(0, dim, 2):
+            a, b = unknown[x + 1, x + 1].e, unknown[x + 1, x].e
+            expected[x : x + 2, x : x + 2] = sp.Matrix([[a, -b], [b, a]])
+        prove_equal(matrix.tolist(), expected.tolist())
 
 
 @absolute_but_for_the_commutant.claim("It needs U_Q U_K^T to commute with the shifts.")
