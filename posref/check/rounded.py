@@ -217,6 +217,8 @@ def _matmul(a: np.ndarray, b: np.ndarray, way: Way) -> np.ndarray:
         a, b = (_short(x, way.stored, way) for x in (a, b))
     if way.sum == 53:
         return _short(a @ b, way.stored, way)
+    if min(a.ndim, b.ndim) < 2:
+        raise TypeError("a product of vectors has an order of its own")
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a, b = (np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b))
     if way.random is None and way.order == "forward":
