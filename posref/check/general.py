@@ -132,16 +132,24 @@ def stages(question: Question, got: np.ndarray | None = None) -> Iterator[Iterat
     groups = _groups(arrays)
     yield _numbers(question, got, arrays, groups)
     yield chain(_axes(question, arrays), fitted.along_heads(question, groups), _band(question, got))
-    yield (each for called, names in groups for each in _changed(called, names, arrays[names[0]], AT_ENDS))
+    if got is None or _in_several_places(question, got):
+        yield (each for called, names in groups for each in _changed(called, names, arrays[names[0]], AT_ENDS))
     if question.right.ndim > 1 and _whole(question):
         yield _of_result(ENDS_MOVED)
 
 
-def places(question: Question) -> Iterator[Named]:
+def _in_several_places(question: Question, got: np.ndarray) -> bool:
+    """Whether three pairs of a row and a column are wrong: what is wrong at one, in all heads, has an end as any cause."""
+    wrong = ratios(got, question.right, question.tolerance[question.models[-1]]) > 1
+    return int(np.count_nonzero(wrong.reshape(-1, *wrong.shape[-2:]).any(axis=0))) >= 3
+
+
+def places(question: Question, got: np.ndarray) -> Iterator[Named]:
     """Positions whose start counts twice, off by one at an end, or read by heads: patterns come before measured positions."""
     arrays = {name: question.a[name] for name in question.op.given if name in PLACED and name in question.a}
     groups = _groups({name: p for name, p in arrays.items() if isinstance(p, np.ndarray) and p.size > 1})
-    some = {"i": {"start_counted_twice": WHOLE["start_counted_twice"], **ENDS_MOVED}}
+    some = {"i": {"start_counted_twice": WHOLE["start_counted_twice"]}}
+    some["i"] |= ENDS_MOVED if _in_several_places(question, got) else {}
     yield from (each for called, names in groups for each in _changed(called, names, arrays[names[0]], some))
     yield from fitted.along_heads(question, groups)
 

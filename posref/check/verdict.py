@@ -52,7 +52,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         yield fitted.of_steps(question.op.spec, question.a)
         if _values(question, got) >= 3:  # one or two values are met by some number, whatever the cause
             yield own
-            yield general.places(question)
+            yield general.places(question, got)
             yield from read(question, got) if read else ()
             yield chain(
                 numbers, other_settings.hypotheses(question), general.shifts(question)
