@@ -40,6 +40,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     only        {key: values}: a file with another value of this key is not described
     encoder, decoder, crossing  what these layers have, where it is not `encoding`; crossing: the attention to the encoder
     also        what is added to the scores, beside a table at the input
+    buckets, reach  keys of T5's bias, of other names; gated: its rows have a gate
     rows_key    the key of the number of rows of a table
     whole       the key of the width of all heads together, where it is not hidden_size
     cross       True where each layer of a decoder also attends to an encoder; or the key that says which layers do
@@ -1035,6 +1036,7 @@ FAMILIES |= {
         "only": {"use_rel_pos": (True,)},
     },
     "wav2vec2": {"like": "learned", "encoding": "convolution_input"},
+    "wavlm": {"like": "wav2vec2", "also": "t5", "buckets": "num_buckets", "reach": "max_bucket_distance", "gated": True},
     "conformer": {"like": "learned", "encoding": "transformer_xl"},
     "wav2vec2-conformer": {"like": "conformer", "only": {"position_embeddings_type": ("relative",)}},
     "fastspeech2_conformer": {"like": "conformer", "stacks": "fastspeech2", "cross": False},
@@ -1054,6 +1056,7 @@ FAMILIES |= {
     "m2m_100": {"like": "marian", "rows": "roberta"},
     "t5": {"encoding": "t5", "scale": 1.0, "head": "d_kv", "stacks": "t5"},
     "umt5": {"like": "t5", "every_layer": True},
+    "pix2struct_text_model": {"like": "t5", "stacks": "decoder", "cross": True, "only": {"is_decoder": (True,)}, "asks": False},
     "bloom": {"encoding": "alibi", "scale": "head", "stacks": "one", "causal": True, "form": "key", "asks": False},
     "mpt": {"like": "bloom", "rows": "bert"},
     "deberta-v2": {"like": "deberta"},

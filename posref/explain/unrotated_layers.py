@@ -164,13 +164,14 @@ def _terms(settings):
 
 
 def _t5(settings, group):
+    family = settings.family
     return {
         "call": "t5.bias",
-        "buckets": settings.count("relative_attention_num_buckets"),
-        "max_distance": settings.count("relative_attention_max_distance") or 128,
+        "buckets": settings.count(family.get("buckets", "relative_attention_num_buckets")),
+        "max_distance": settings.count(family.get("reach", "relative_attention_max_distance")) or 128,
         "bidirectional": not group.causal,
-        "table_of": "every layer" if settings.family.get("every_layer") else "layer 0, used by all",
-    }
+        "table_of": "every layer" if family.get("every_layer") else "layer 0, used by all",
+    } | ({"times": "t5.gate of the layer's input"} if family.get("gated") else {})
 
 
 def _alibi(settings, group):

@@ -31,7 +31,7 @@ from tests.programs import models, states
 
 STACKS = ("encoder", "decoder")
 COUNTERS = {"position_ids": position_ids, "learned": learned}
-CROSS = re.compile("EncDec|encoder_attn|cross")
+CROSS = re.compile("EncDec|encoder_attn|encoder_decoder_attention|cross")
 MASKED_OUTSIDE = ("blt_global_transformer",)  # BltModel gives it a mask that it does not make itself
 U = 2.0**-24  # unit roundoff of float32, in which transformers calculates tables and turns
 
@@ -134,6 +134,8 @@ def convolved(said, model):
             ordered.append(not np.allclose(y.roll(4 * stride, dims=1), z, atol=1e-5))
             for name, weight in model.encoder.pos_conv_embed.named_parameters():
                 weight.data *= name.endswith("original1")  # a direction, whose length is another weight
+            for table in models.bias_modules(model).values():
+                table.weight.data *= 0
         if ordered != [True, False]:
             yield f"that its tokens are ordered is {ordered[0]}, and without the convolution {ordered[1]}"
 
@@ -435,7 +437,7 @@ def by_itself(layer, call, record, aspects):
         return
     owner = call.layer.removesuffix(".softmax")
     made = [y.astype(np.float64) for name, (_, y) in record.linears.items() if name.startswith(f"{owner}.")]
-    made = [y.reshape(batch, -1, y.shape[-1])[0] if batch > 1 else y for y in made]
+    made = [y.reshape(batch, -1, y.shape[-1])[0] if batch > 1 else y for y in made] + by_weights(call, record)
     turned = [turn.after[0].astype(np.float64) for turn in record.turns if turn.layer == owner]
     if layer["encoding"] == "rope" and {x.shape[-1] for x in turned} != {layer["head_dim"]}:
         aspects["scores"] = "its whole turned queries and keys are not recorded"
@@ -447,6 +449,23 @@ def by_itself(layer, call, record, aspects):
     near = 1e-4 * np.abs(s[weights > 0]).max()
     if not any(np.abs(product - s)[weights > 0].max() <= near for product in products):
         yield "its scores are not those of two of its linear layers with the explained scale"
+
+
+def by_weights(call, record):
+    """Queries and keys of WavLM, which gives PyTorch's attention the weights of its projections."""
+    x = record.linears.get(f"{call.layer}.gru_rel_pos_linear", [None])[0]
+    if x is None:
+        return []
+    x = models.torch.tensor(x[0].swapaxes(0, 1).reshape(x.shape[2], -1))
+    return [projection(x).detach().double().numpy() for projection in (call.module.q_proj, call.module.k_proj)]
+
+
+def gates(call, record):
+    """What multiplies the rows of T5's bias, from the input of a WavLM layer."""
+    linear = call.module.gru_rel_pos_linear
+    numbers = (linear.weight, linear.bias, call.module.gru_rel_pos_const.flatten())
+    x = record.linears[f"{call.layer}.gru_rel_pos_linear"][0][0].astype(float)
+    return t5.gate(x, *(number.detach().double().numpy() for number in numbers))[..., None]
 
 
 def distance_terms(layer, call, record, q, k):
@@ -478,7 +497,9 @@ def decomposed_terms(layer, call, record, q, k):
 
 BESIDE = {
     None: lambda *_: 0.0,
-    "t5.bias": lambda layer, call, record, q, k: t5_bias(layer, Pair(call.layer, q, k), record),
+    "t5.bias": lambda layer, call, record, q, k: (
+        t5_bias(layer, Pair(call.layer, q, k), record) * (gates(call, record) if "times" in layer["bias"] else 1)
+    ),
     "transformer_xl.scores": distance_terms,
     "decomposed.bias": decomposed_terms,
 }

@@ -29,7 +29,8 @@ if importlib.util.find_spec("torchvision") is None:
 
 import torch
 import transformers
-from transformers import AutoModel
+from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import AutoModel, DynamicCache, EncoderDecoderCache
 from transformers.modeling_utils import AttentionInterface
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_MAPPING_NAMES
 from transformers.models.auto.modeling_auto import MODEL_MAPPING
@@ -222,12 +223,13 @@ SPECIAL = {  # what a class needs beside its sizes
     "gpt_neo": {"attention_types": [[["global", "local"], 6], [["global"], 1]], "window_size": 5},
     "dpt": {"backbone_config": None},
     "trocr": {"is_decoder": True},
-    **{name: {"num_conv_pos_embeddings": 6} for name in ("wav2vec2", "hubert", "sew", "unispeech", "unispeech-sat")},
+    **{name: {"num_conv_pos_embeddings": 6} for name in ("wav2vec2", "hubert", "sew", "unispeech", "unispeech-sat", "wavlm")},
     "data2vec-audio": {"num_conv_pos_embeddings": 2, "conv_pos_kernel_size": 5},
     "mobilebert": {"intra_bottleneck_size": 32},
     **{name: {"attention_type": "original_full"} for name in ("big_bird", "bigbird_pegasus")},
     **{name: {"num_queries": 7, "d_model": 64, "image_size": 96} for name in ("detr", "table-transformer")},
     "mpnet": {"relative_attention_num_buckets": 32, "pad_token_id": 1},
+    "pix2struct_text_model": {"num_heads": 4, "initializer_range": 0.02},  # which its class has not, and its module reads
     "pix2struct_vision_model": {"initializer_range": 0.5},
     **{name: {"use_absolute_position_embeddings": True} for name in ("beit", "data2vec-vision")},
     **{name: {"pos_emb_height": 3, "pos_emb_width": 3} for name in ("muse_glimmer_vision", "muse_spark_vision")},
@@ -240,6 +242,7 @@ CROSSING = (
     "canary_decoder",
     "instructblip_qformer",
     "instructblipvideo_qformer",
+    "pix2struct_text_model",
     "pp_formulanet_text",
     "trocr",
 )
@@ -248,6 +251,7 @@ NORM = re.compile(r"^(q|k|qk|query|key|q_b|kv)_?(layer)?_?norms?$")
 POSITIONS = re.compile(
     r"^(embed_positions|position_embeddings?|wpe|positions_embed|position_embeds_layer|row_embedder|column_embedder)$"
 )
+TABLES_OF_T5 = re.compile(r"\.(relative_attention_bias|rel_attn_embed)$")
 STATES = re.compile(
     r"^(causal_conv1d_fn|mamba2_chunk_scan|mamba_selective_scan|torch_chunk_gated_delta_rule|chunk_kimi_delta_attention)$"
 )
@@ -415,8 +419,10 @@ def step(model, cached):
     inputs = inputs_of(model)
     if not {"input_ids", "use_cache", "past_key_values"} <= set(inspect.signature(model.forward).parameters):
         return None
+    crossing = "encoder_hidden_states" in inputs  # two caches, as generate() makes them
+    given = {"past_key_values": EncoderDecoderCache(DynamicCache(), DynamicCache())} if crossing else {}
     with quiet(), torch.no_grad():
-        found = model(**{**inputs, "input_ids": inputs["input_ids"][:, :cached], "use_cache": True})
+        found = model(**{**inputs, **given, "input_ids": inputs["input_ids"][:, :cached], "use_cache": True})
     cache = getattr(found, "past_key_values", None)
     return cache and {**inputs, "input_ids": inputs["input_ids"][:, cached:], "use_cache": True, "past_key_values": cache}
 
@@ -603,8 +609,13 @@ def _watch_rotations(model, record, path):
 
 def bias_tables(model):
     """Tables of T5's biases, one row per bucket and one column per head, by the name of their attention."""
-    named = ((name, module) for name, module in model.named_modules() if name.endswith(".relative_attention_bias"))
-    return {name.rpartition(".")[0]: _array(module.weight) for name, module in named}
+    return {name: _array(module.weight) for name, module in bias_modules(model).items()}
+
+
+def bias_modules(model):
+    """{name of an attention: the module that holds its table of buckets}."""
+    named = ((name, module) for name, module in model.named_modules() if TABLES_OF_T5.search(name))
+    return {name.rpartition(".")[0]: module for name, module in named}
 
 
 def _watch_projection(module, name, record):
@@ -623,16 +634,16 @@ def _watch_alibi(module, record):
     return module.register_forward_pre_hook(given, with_kwargs=True)
 
 
-class _Softmaxes(torch.overrides.TorchFunctionMode):
+class _Softmaxes(TorchDispatchMode):
     """Notes each softmax of an attention, also of one that does not go through the interface."""
 
     def __init__(self, model, record, path):
         super().__init__()
         self.model, self.record, self.path = model, record, path
 
-    def __torch_function__(self, function, types, arguments=(), keywords=None):
+    def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
         y = function(*arguments, **(keywords or {}))
-        if function.__name__ == "softmax" and y.ndim in (3, 4) and re.search("att", self.path[-1], re.IGNORECASE):
+        if function is torch.ops.aten._softmax.default and y.ndim in (3, 4) and re.search("att", self.path[-1], re.IGNORECASE):
             self.record.softmaxes.append(
                 Softmax(self.path[-1], self.model.get_submodule(self.path[-1]), _array(arguments[0]), _array(y))
             )
