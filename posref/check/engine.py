@@ -21,7 +21,8 @@ from posref.vectors.models import rms
 
 # settings that enter formulas as numbers; what a mistake puts in their place has an error too
 CONSTANTS = ("base", "max_bias", "alpha", "factor", "magnitude", "frequencies")
-ELEMENTS = 2**25  # of all hypotheses that a search may compute, at least 2^13 for each: counted, so that no processor decides
+ELEMENTS = 2**25  # of hypotheses, and of bounds, that a search computes, at least 2^13 each: so that no processor decides
+BOUND = 2  # times as long as an answer takes the bound of an answer
 FEW = 2**12  # elements of an answer up to which those of two mistakes are kept
 FIRST = 2  # ways of rounding that are always run
 FAR = 8  # times what these allow together: no other way was seen to allow so much
@@ -71,6 +72,7 @@ class Question:
         self.tolerance |= self._allowed([name for name in self.models if name not in self.tolerance])
         self._rms, self.meant = dict(rms or {}), meant
         self._limits: dict[str, Iterator[float]] = {}
+        self._left = ELEMENTS
         self.before: Question | None = None  # answered rightly: a mistake that it distinguishes is ruled out here
         self._answers: dict[str, np.ndarray | None] = {}
         self._blind: dict[str, list[str]] = {}
@@ -117,6 +119,7 @@ class Question:
     def bound(self, name: str, wrong: Wrong, answer: np.ndarray, model: str) -> np.ndarray:
         """The allowed error of a wrong answer, computed once; that of the right one where a mistake does not run on Ranged."""
         if (name, model) not in self._bounds:
+            self._left -= answer.size
             otherwise = np.asarray(self.tolerance.get(model, np.zeros(1)).max(initial=0))
             try:
                 u, spec = units(model), self.op.spec
