@@ -31,6 +31,8 @@ HISTORIES: dict[str, Any] = {  # tokens of each call, first position of each tex
     "a new cache": ((5, 1), (0, 0)),
 }
 GIVEN = ("q", "k", "v", "positions")
+SLOTS = 65  # one more than the unwritten slots that are tried: a key and a value of zeros are a sink of 0
+SUM = "the sum of the exponentials is {} too large, as where {} unwritten slots of zeros are seen"
 CALL = "one call of the attention: its own tokens alone"
 
 
@@ -175,6 +177,17 @@ def _of_calls(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
                 query_positions=query - query[:, :1],
             ),
         )
+        for whose, moved in (("longest", query.max(axis=0)), ("first", query[0])):
+            placed = np.broadcast_to(moved, query.shape)
+            yield (
+                f"new_tokens_at_the_{whose}_text",
+                _mistake(
+                    f"the new tokens of all texts have the positions of the {whose} text: one offset serves all",
+                    "Give each text the length of its own cache.",
+                    key_positions=np.concatenate([keys[:, :past], placed], axis=1),
+                    query_positions=placed,
+                ),
+            )
     if last > 1:
         again = keys * np.repeat(np.arange(last, 0, -1), np.diff(parts.ends))
         yield (
@@ -197,7 +210,8 @@ def _of_calls(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
             if step:
                 changes[f"{'later' if step > 0 else 'earlier'}_by_{abs(step)}"] = (
                     own + step,
-                    f"are {abs(step)} too {'large' if step > 0 else 'small'}",
+                    f"are {abs(step)} too {'large' if step > 0 else 'small'}"
+                    + (number == 1 < last) * f", or all after them {abs(step)} too {'small' if step > 0 else 'large'}",
                 )
         for name, (moved, said) in changes.items():
             whole = np.concatenate([keys[:, :first], moved, keys[:, end:]], axis=1)
@@ -227,6 +241,12 @@ def _of_keys(question: engine.Question, got: np.ndarray) -> Iterator[list[tuple[
                 )
             )
     yield found
+    moved = np.where(np.arange(a.key_positions.shape[1]) < a.key_positions.shape[1] - a.q.shape[2], -1, 0) + a.key_positions
+    zero = {n: np.full(a.q.shape[1], np.log(n)) for n in range(1, SLOTS)}
+    remedy = "Mask what was not written yet, and write each token to the slot after the last."
+    yield [(f"{n}_unwritten_slots", _mistake(SUM.format(n, n), remedy, sinks=s)) for n, s in zero.items()]
+    bug = f"new tokens are turned as one place late, and {SUM.format(1, 1)}"
+    yield [("written_one_late", _mistake(bug, remedy, sinks=zero[1], key_positions=moved))]
 
 
 def _mistake(bug: str, remedy: str, **change: Any) -> Mistake:

@@ -272,7 +272,8 @@ class Question:
     def _shown(self, got: np.ndarray, answer: np.ndarray, model: str, bound: np.ndarray) -> bool:
         """Whether what is within the bound of a mistake cannot be right; where the bound is too wide, whether it is equal.
 
-        A bound that holds zeros, or the mistake's own numbers in another order, says nothing: noise would be named too.
+        A bound that holds zeros, or the mistake's own numbers in another order, says nothing: noise would be named too. It is
+        judged where the mistake changes the answer: what is right elsewhere tells nothing of it.
         """
         exact = self.tolerance[model]
         if self.gauge == "none" and got.any() and not answer.any():
@@ -281,7 +282,9 @@ class Question:
             return separates(answer, bound, self.gauge)
         if self._is_a_factor(got, answer, bound):
             return False
-        if separates(answer, bound, self.gauge) and distance(answer, self.right, exact + bound, self.gauge) > 1:
+        changed = answer != self.right
+        told = self.gauge != "none" or separates(answer[changed], bound[changed])
+        if told and separates(answer, bound, self.gauge) and distance(answer, self.right, exact + bound, self.gauge) > 1:
             return True
         tells = ratios(answer, self.right, exact + bound) > 1  # at near positions alone, where frequencies are far too large
         if self.gauge == "none" and tells.sum() >= MANY and separates(answer[tells], bound[tells]):

@@ -49,6 +49,8 @@ LIMITS = ((-np.inf, 1), (1, np.inf), (0, np.inf), (0, 1), (-1, 1), (-np.inf, 2))
 CLOSE = 6  # bits by which a limit lessens the errors: of several it may come near to others within a few times its bound
 NARROW = {8: "bfloat16", 11: "float16"}
 POWERS = fitted.POWERS
+RATES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 16, 24, 25, 30)  # frames or samples per second
+RATIOS = sorted({p / q for p in RATES for q in RATES} - {1})
 
 Change = Callable[[Any], Any]
 
@@ -403,10 +405,22 @@ def _positions(a: Arguments, arrays: dict[str, np.ndarray], powers: tuple[float,
             said = {"times": "multiplied by", "over": "divided by", "whole_over": "divided, and rounded down, by"}[words]
             bug, remedy = f"positions are {said} {power:g}", "Use the positions that are given."
             yield _mistake(f"positions_{words}_{power:g}", wrong, bug, remedy, "setting")
+    if powers and names == ["coordinates"] and arrays["coordinates"].ndim == 2:
+        yield from _stretched(arrays["coordinates"].shape[1])
     for name in names:
         if arrays[name].ndim > 1 and arrays[name].shape[0] > 1:
             wrong = using(**{name: lambda a, n=name: np.broadcast_to(a[n].sum(axis=0), a[n].shape)})
             yield _mistake(f"{name}_summed_over_batch", wrong, f"{name} are summed over the batch", "Keep the batch axis.")
+
+
+def _stretched(axes: int) -> Iterator[Named]:
+    """One of several coordinates multiplied by a ratio of small numbers, as where frames have another rate."""
+    for axis in range(axes) if axes > 1 else ():
+        for factor in RATIOS:
+            one = 1 + (factor - 1) * (np.arange(axes) == axis)
+            words = f"column {axis} of coordinates is multiplied by {factor:.6g}"
+            wrong = using(coordinates=lambda a, c=one: a.coordinates * c)
+            yield _mistake(f"coordinates_column_{axis}_times_{factor:.6g}", wrong, words, "Use them as given.")
 
 
 def _measured(got: np.ndarray, right: np.ndarray, factor: float) -> bool:
@@ -431,7 +445,7 @@ def _whole(question: Question) -> bool:
 
 def _shifts(a: Arguments) -> dict[str, int]:
     """Whole numbers of the question by which whole results may be off."""
-    sizes = {name: value for name, value in a.items() if type(value) is int and value}
+    sizes = {name: value for name, value in a.items() if type(value) is int and abs(value) > 1}
     if "n_key" in sizes and "n_query" in sizes:
         sizes["the length of the cache"] = sizes["n_key"] - sizes["n_query"]
     return {"1": 1, "-1": -1, **sizes, **{f"-{name}": -size for name, size in sizes.items()}}
@@ -443,16 +457,18 @@ def _shift(words: str, shift: int) -> Named:
 
 
 def with_a_factor(question: Question, got: np.ndarray) -> Iterator[Named]:
-    """Each mistake that this data shows with one of the factors, where the output is so many times its answer."""
+    """Each mistake that this data shows, and each step left out, with a factor: the output is so many times its answer."""
     known = {} if _whole(question) else fitted.factors(question.a)
-    for name in question.shown() if known else ():
-        answer = question.wrong[name]
-        if _multiple(answer, question.right):
+    mistakes = {name: question.op.mistakes[name] for name in question.shown()} if known else {}
+    mistakes |= fitted.of_steps(question.op.spec, question.a) if known else {}
+    for name, mistake in mistakes.items():
+        answer = question.answer(name, mistake.wrong)
+        if answer is None or answer.shape != question.right.shape or _multiple(answer, question.right):
             continue  # a factor twice is any number
         for words, factor in known.items():
             if _measured(got, answer, factor):
-                other, mistake = fitted.times("result", words, factor, result(partial(np.multiply, factor)))
-                yield f"{name} and {other}", together(question.op.mistakes[name], mistake)
+                other, times = fitted.times("result", words, factor, result(partial(np.multiply, factor)))
+                yield f"{name} and {other}", together(mistake, times)
 
 
 def _multiple(answer: np.ndarray, right: np.ndarray) -> bool:

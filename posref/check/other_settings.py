@@ -10,6 +10,7 @@ bound; all that fit are named.
 import inspect
 from collections.abc import Iterator
 from functools import cache
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,15 @@ def hypotheses(question: Question) -> Iterator[Named]:
         for half, change in changes:
             if all(type(value) is int and a[name] == 2 * value for name, value in change.items()):
                 yield _mistake(f"{words}, {half}", f"{bug}, {half}", tables | change, shape)
+
+
+def exchanged(question: Question) -> Iterator[Named]:
+    """Two whole settings, each in the place of the other, such as a height and a width."""
+    whole = {name: question.a[name] for name in _defaults(question.op) if type(question.a.get(name)) is int}
+    for one, other in combinations(whole, 2):
+        if whole[one] != whole[other]:
+            words = f"{one} {whole[other]} and {other} {whole[one]}"
+            yield _mistake(words, words, {one: whole[other], other: whole[one]}, question.right.shape)
 
 
 def neighbors(question: Question) -> Iterator[Named]:
@@ -132,6 +142,8 @@ def _mistake(name: str, bug: str, change: Change, shape: tuple[int, ...]) -> Nam
 
     def wrong(f: Any, a: Arguments) -> Any:
         y = f(**a | change)
+        if y.size == np.prod(shape):
+            return y.reshape(shape)
         return y[tuple(map(slice, shape))] if y.ndim == len(shape) else y
 
     wrong.change = change  # type: ignore[attr-defined]

@@ -57,6 +57,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
             yield chain(
                 numbers, other_settings.hypotheses(question), general.shifts(question)
             )  # n + 1 for n may be one too many in the result
+            yield other_settings.exchanged(question)
         elif np.isin(question.right, (0, 1)).all() and got.size > 2:
             yield other_settings.neighbors(question)
         yield from (fitted.of_settings(question, got), fitted.of_result(question, got))

@@ -226,7 +226,7 @@ def worst_element(question: Question, got: np.ndarray, model: str) -> str:
         f"the element at ({_listed(place)}) is {got[place]:.9g}, expected {question.right[place] + 0:.9g}{bound}; "
         f"{wrong.sum()} of {ratio.size} differ{_from(question, wrong)}{where(wrong, names(question), got, question.a)}"
         f"{_columns(question, wrong)}{_unwritten(question, wrong, got)}{_masked(question, wrong)}"
-        f"{words and '; '}{words}"
+        f"{_one_number(got[wrong])}{words and '; '}{words}"
     )
 
 
@@ -260,6 +260,11 @@ def _masked(question: Question, wrong: np.ndarray) -> str:
     """That all elements which differ are those where an argument of booleans is False, such as padding."""
     flags = {name: value for name, value in question.a.items() if np.shape(value) == wrong.shape and value.dtype == bool}
     return next((f"; all where {name} is False" for name, value in flags.items() if not (wrong & value).any()), "")
+
+
+def _one_number(wrong: np.ndarray) -> str:
+    same = wrong.size > 2 and bool((wrong == wrong[0]).all()) and wrong[0] not in (0, 1)
+    return f"; all of them are {wrong[0]:.10g}" if same else ""
 
 
 def _worst_pair(question: Question, got: np.ndarray, model: str) -> str:

@@ -392,6 +392,7 @@ def _used(question: Question, base: Base, read: Phases, exact: Fit) -> Stage:
         return []
     first = wrong[np.argmin(read.positions[wrong])]
     words = f"{len(wrong)} of {len(used)} differ, position {read.positions[first]:g} is turned as {used[first]:g}"
+    words += ", and so are all others" if len(used) > 2 and (used == used[first]).all() else ""
     table = used.reshape(np.shape(question.a.positions))
     return base.plus(
         "other_positions",
