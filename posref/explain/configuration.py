@@ -143,6 +143,13 @@ class Settings:
             return int(value)
         raise self.error(f"{key} is {shown(value)}, expected an integer from {least} to {most}")
 
+    def counts(self, key):
+        """A list of counts of the file, or ValueError that names the key."""
+        given = self[key]
+        if isinstance(given, (list, tuple)) and given and all(type(n) is int and n > 0 for n in given):
+            return list(given)
+        raise self.error(f"{self.names.get(key, key)} is {shown(given)}, expected a list of integers from 1 on")
+
 
 def _doubt(file, model_type, record):
     """Why a file is not of the model that its type names, in words; None where nothing says so."""

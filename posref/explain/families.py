@@ -46,7 +46,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     cross       True where each layer of a decoder also attends to an encoder; or the key that says which layers do
     shared      True where all layers have the same weights
     text        which rows the tokens of the text have, where others stand beside them
-    sinusoidal_if  the key that makes a learned table one of sinusoids
+    encoding_if  boolean keys of the file, and what the first that is true makes of `encoding`; encoding_else: where none is
     others      sinks, softcap, temperature, axes, chunk
 
 The source of a row is models/MODULE/modeling_MODULE.py of transformers, with the module that `types.json` names.
@@ -977,9 +977,11 @@ FAMILIES |= {
     "dpt": {"like": "learned", "only": {"backbone_config": (None,), "is_hybrid": (False,)}},
     "beit": {
         "like": "learned",
-        "only": {
-            "use_absolute_position_embeddings": (True,),
-            **dict.fromkeys(("use_relative_position_bias", "use_shared_relative_position_bias"), (False,)),
+        "encoding_else": "none",
+        "encoding_if": {
+            "use_relative_position_bias": "swin_with_cls",
+            "use_shared_relative_position_bias": "swin_with_cls",
+            "use_absolute_position_embeddings": "learned",
         },
     },
     "data2vec-vision": {"like": "beit"},
@@ -1005,7 +1007,7 @@ FAMILIES |= {
     "blip_2_qformer": {"like": "qformer", "encoding": "unordered", "only": {"use_qformer_text_input": (False,)}},
     "musicgen_melody_decoder": {"like": "ctrl"},
     "musicgen_decoder": {"like": "ctrl", "cross": True},
-    "xlm": {"like": "learned", "decoder_if": "causal", "sinusoidal_if": "sinusoidal_embeddings", "asks": False},
+    "xlm": {"like": "learned", "decoder_if": "causal", "encoding_if": {"sinusoidal_embeddings": "sinusoidal"}, "asks": False},
     "qformer": {
         "like": "learned",
         "cross": "cross_attention_frequency",

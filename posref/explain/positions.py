@@ -32,7 +32,7 @@ def positions(settings, group):
         return _answers(images=None if group.encoding == "object_queries" else turns)
     if group.encoding == "learned_2d":
         return _answers(images="row and column of each patch, the first two numbers of its row of flattened_patches")
-    if group.encoding in ("swin", "swin_v2", "decomposed"):
+    if group.encoding in ("swin", "swin_v2", "swin_with_cls", "decomposed"):
         place = "window" if "window" in group.kind else "picture"
         return _answers(images=f"row and column of each patch within its {place}")
     if _of_a_picture(settings, group):

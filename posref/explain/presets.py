@@ -19,6 +19,7 @@ SYSTEMS = {  # of the words of `posref.explain`
     "xlnet": "relative.xlnet",
     "swin": "relative.swin",
     "swin_v2": "relative.swin",
+    "swin_with_cls": "relative.swin",
     "relative": "relative.shaw",
     "learned": "absolute.learned",
     "learned_2d": "absolute.learned",
@@ -30,6 +31,7 @@ BIASES = {  # the settings of its op that `explain` says of a bias
     "alibi.bias": "heads form max_bias",
     "xlnet.scores": "heads attn_type scale",
     "swin.bias": "heads height width",
+    "swin.bias_with_cls": "heads height width",
     "swin.continuous_bias": "heads height width",
 }
 

@@ -7,7 +7,6 @@ of the file, and MaskFormer's Swin rolls every picture. Each stage has half of t
 from dataclasses import replace
 
 from posref.explain import unrotated_layers
-from posref.explain.configuration import shown
 
 
 def groups(settings):
@@ -24,7 +23,7 @@ def groups(settings):
 
 def stages(settings):
     """(layers, heads) of each stage."""
-    depths, heads = (_counts(settings, key) for key in ("depths", "num_attention_heads"))
+    depths, heads = (settings.counts(key) for key in ("depths", "num_attention_heads"))
     if len(depths) != len(heads):
         words = f"depths names {len(depths)} stages and num_heads {len(heads)}; they must be as many"
         raise settings.error(f"{words}")
@@ -33,7 +32,7 @@ def stages(settings):
 
 def grid(settings, stage):
     """Rows and columns of a stage, of the picture of the file. What is left over is padded; Swin v2 leaves it out here."""
-    sides = zip(_pair(settings, "image_size"), _pair(settings, "patch_size"), strict=True)
+    sides = zip(*(unrotated_layers.sides(settings, key) for key in ("image_size", "patch_size")), strict=True)
     step = 2**stage
     return [image // (patch * step) if _by_the_file(settings) else -(-image // (patch * step)) for image, patch in sides]
 
@@ -75,16 +74,3 @@ def _network(settings, stage, window):
     trained = (settings["pretrained_window_sizes"] or [0] * (stage + 1))[stage]
     height, width = trained if isinstance(trained, list) else (trained, trained)
     return {"call": "swin.continuous_bias", "height": height or window, "width": width or window}
-
-
-def _pair(settings, key):
-    return _counts(settings, key) if isinstance(settings[key], list) else [settings.count(key)] * 2
-
-
-def _counts(settings, key):
-    """A list of counts of the file, or ValueError that names the key."""
-    given = settings[key]
-    if isinstance(given, (list, tuple)) and given and all(type(n) is int and n > 0 for n in given):
-        return list(given)
-    where = settings.path or "the configuration"
-    raise ValueError(f"{where}: {settings.names.get(key, key)} is {shown(given)}, expected a list of integers from 1 on")

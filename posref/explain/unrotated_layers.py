@@ -90,9 +90,8 @@ def _group(settings, name, stack, indices):
     width = settings.count(family["head"]) if "head" in family else None
     width = width or settings.count(family.get("whole", "hidden_size")) // heads
     causal = _causal(settings) if stack["causal"] is None else stack["causal"]
-    encoding = family.get(name, family["encoding"])
-    if "sinusoidal_if" in family and settings[family["sinusoidal_if"]]:
-        encoding = "sinusoidal"
+    switched = [encoding for key, encoding in family.get("encoding_if", {}).items() if settings[key]]
+    encoding = next(iter(switched), family.get("encoding_else", family.get(name, family["encoding"])))
     group = plain(settings, ".".join(filter(None, (settings.path, name))), indices, heads, width, causal, encoding)
     return replace(
         group,
@@ -163,6 +162,11 @@ def _terms(settings):
     return [term for term in given if term in ("c2p", "p2c")] if settings["relative_attention"] else []
 
 
+def sides(settings, key):
+    """Rows and columns of a key of the file that has one number, or a list of both."""
+    return settings.counts(key) if isinstance(settings[key], (list, tuple)) else [settings.count(key)] * 2
+
+
 def _t5(settings, group):
     family = settings.family
     return {
@@ -216,6 +220,20 @@ def _decomposed(settings, group):
     return {"call": "decomposed.bias", "height": side, "width": side, "input_table": table}
 
 
+def _swin_with_cls(settings, group):
+    """Of a picture that is no square, the table is read with its sides exchanged (modeling_beit.py)."""
+    height, width = (side // settings.count("patch_size") for side in sides(settings, "image_size"))
+    tables = {"every layer": "use_relative_position_bias", "one, used by all": "use_shared_relative_position_bias"}
+    return {
+        "call": "swin.bias_with_cls",
+        "height": height,
+        "width": width,
+        "table_of": " and ".join(words for words, key in tables.items() if settings[key]),
+        "table_read_as": None if height == width else f"{width} rows and {height} columns, before it is resized",
+        "input_table": height * width + 1 if settings["use_absolute_position_embeddings"] else None,
+    }
+
+
 def _transformer_xl(settings, group):
     return {"call": "transformer_xl.scores", "base": 10000, "layout": "interleaved", "dim": settings.count("hidden_size")}
 
@@ -232,5 +250,6 @@ BIASES = {
     "xlnet": _xlnet,
     "inkling": _inkling,
     "decomposed": _decomposed,
+    "swin_with_cls": _swin_with_cls,
     "transformer_xl": _transformer_xl,
 }

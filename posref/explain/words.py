@@ -36,6 +36,7 @@ ENCODINGS = {
     "also has a convolution over neighbours",
     "decomposed": "a bias by rows and one by columns, which the query's token chooses (relative.decomposed)",
     "swin": "a bias by rows and columns between patches of a window (relative.swin)",
+    "swin_with_cls": "a bias by rows and columns between patches of a picture, with [CLS] in front (relative.swin)",
     "swin_v2": "a bias by a network of rows and columns between patches of a window (relative.swin)",
 }
 ATTENTIONS = {"rope": "attention with RoPE", "none": "attention without position"}

@@ -278,6 +278,8 @@ WRONG = {
     "scale outside the interface": ("flaubert", {"scale": 1.0}, "its scores"),
     "no terms of rows and columns": ("sam_vision_model", {"instead": "none"}, "its scores"),
     "no gate": ("wavlm", {"gated": False}, "its scores"),
+    "no bias of offsets": ("data2vec-vision", {"encoding_if": {}}, "its scores"),
+    "bias of offsets of all layers": ("beit", {"encoding_if": {"use_relative_position_bias": "learned"}}, "its mask"),
     "no bias of buckets": ("mpnet", {"also": None}, "its scores"),
     "no distances": ("wav2vec2-conformer", {"encoding": "learned"}, "its output"),
     "no trained objects": ("detr", {"decoder": "sinusoidal_2d"}, "adds"),

@@ -25,7 +25,7 @@ import numpy as np
 from posref import position_ids
 from posref.absolute import learned, sinusoidal, sinusoidal_2d
 from posref.explain import configuration, explain
-from posref.relative import alibi, deberta, decomposed, inkling, t5, transformer_xl
+from posref.relative import alibi, deberta, decomposed, inkling, swin, t5, transformer_xl
 from posref.rotary import rope
 from tests.programs import models, states
 
@@ -317,6 +317,9 @@ def loudness(layer, call, record):
 def mask(layer, call, aspects):
     """Which keys each query sees, square or not, against what is said."""
     rows, keys = call.q.shape[-2], call.k.shape[-2]
+    added = call.mask[(call.mask > -1e4) & (call.mask != 0)] if call.mask is not None and call.mask.dtype != bool else ()
+    if len(added) and not layer.get("bias") and not layer["selected"]:
+        yield f"its mask adds {added[:4]}, explained as without a bias"
     if layer["model_type"] in MASKED_OUTSIDE and call.mask is None:
         aspects["mask"] = "the model around it makes its mask"
         return
@@ -399,7 +402,9 @@ def scores(layer, call, record, aspects):
     if q.ndim != 4 or q.shape[1] % k.shape[1] or layer["softmax_scale"] is None or call.output.ndim != 4:
         aspects["scores"] = "queries, keys or output have other axes, or the scale is not known"
         return
-    if layer.get("bias") and layer["bias"]["call"] not in ("t5.bias", "alibi.bias", "inkling.bias"):
+    if layer.get("bias") and layer["bias"]["call"] == "swin.bias_with_cls":
+        yield from same_mask(swin_terms(layer, call, record), call)
+    elif layer.get("bias") and layer["bias"]["call"] not in ("t5.bias", "alibi.bias", "inkling.bias"):
         aspects["scores"] = f"the terms of {layer['bias']['call']} are not recorded here"
         return
     group = q.shape[1] // k.shape[1]
@@ -495,7 +500,27 @@ def decomposed_terms(layer, call, record, q, k):
     return decomposed.bias(q, *tables, *rows)
 
 
+def swin_terms(layer, call, record, *_):
+    """The bias by posref, from the tables of this layer and of all layers; of another picture it is not as explained."""
+    said = layer["bias"]
+    at = np.stack(np.divmod(np.arange(said["height"] * said["width"]), said["width"]), axis=-1)
+    rows = swin.rows_with_cls(at, height=said["height"], width=said["width"])
+    number = place(call.layer, (), ())[1]
+    words = {-1: "one, used by all", number: "every layer"}
+    own = {place(name, (), ())[1]: table for name, table in record.offset_tables.items()}
+    if {words[i] for i in own if i in words} != set(said["table_of"].split(" and ")):
+        return np.nan
+    return sum(swin.bias(rows, own[i].astype(float)) for i in own if i in words)
+
+
+def same_mask(expected, call):
+    """BEiT gives its bias as a mask."""
+    if not np.allclose(call.mask[0], expected, atol=1e-6):
+        yield "its mask is not the bias of the explained heads and offsets"
+
+
 BESIDE = {
+    "swin.bias_with_cls": swin_terms,
     None: lambda *_: 0.0,
     "t5.bias": lambda layer, call, record, q, k: (
         t5_bias(layer, Pair(call.layer, q, k), record) * (gates(call, record) if "times" in layer["bias"] else 1)

@@ -231,7 +231,7 @@ SPECIAL = {  # what a class needs beside its sizes
     "mpnet": {"relative_attention_num_buckets": 32, "pad_token_id": 1},
     "pix2struct_text_model": {"num_heads": 4, "initializer_range": 0.02},  # which its class has not, and its module reads
     "pix2struct_vision_model": {"initializer_range": 0.5},
-    **{name: {"use_absolute_position_embeddings": True} for name in ("beit", "data2vec-vision")},
+    **{name: {"use_relative_position_bias": True, "patch_size": 8} for name in ("beit", "data2vec-vision")},
     **{name: {"pos_emb_height": 3, "pos_emb_width": 3} for name in ("muse_glimmer_vision", "muse_spark_vision")},
     "minimax_m3_vl_text": {"layer_types": ["full_attention", "minimax_m3_sparse"] * 6 + ["full_attention"]},
     "deepseek_v4": {"compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 3}},
@@ -335,7 +335,8 @@ class Softmax(NamedTuple):
 
 class Record(NamedTuple):
     """`projected` is what the projections of queries and keys gave, call by call, by their names; `bias_tables` those of
-    T5; `states` what layers with a state computed, and `linears` what went into the linear layers and came out, by their names.
+    T5, `offset_tables` those of BEiT; `states` what layers with a state computed, and `linears` what went into the linear
+    layers and came out, by their names.
     """
 
     turns: list
@@ -345,6 +346,7 @@ class Record(NamedTuple):
     biases: list
     projected: dict
     bias_tables: dict
+    offset_tables: dict
     softmaxes: list
     states: list
     linears: dict
@@ -389,7 +391,7 @@ def build(configuration, *, device="cpu", seed=0):
 
 def run(model, inputs=None):
     """Record one forward pass."""
-    record = Record([], [], tables(model), [], [], {}, bias_tables(model), [], [], {})
+    record = Record([], [], tables(model), [], [], {}, bias_tables(model), offset_tables(model), [], [], {})
     with _recording(model, record), quiet(), torch.no_grad():
         model(**(inputs or inputs_of(model)))
     return record
@@ -610,6 +612,12 @@ def _watch_rotations(model, record, path):
 def bias_tables(model):
     """Tables of T5's biases, one row per bucket and one column per head, by the name of their attention."""
     return {name: _array(module.weight) for name, module in bias_modules(model).items()}
+
+
+def offset_tables(model):
+    """Tables of BEiT's biases, one row per offset of rows and columns, by their names."""
+    named = model.named_parameters()
+    return {name: _array(weight) for name, weight in named if name.endswith("relative_position_bias_table")}
 
 
 def bias_modules(model):
