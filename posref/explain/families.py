@@ -41,6 +41,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     encoder, decoder, crossing  what these layers have, where it is not `encoding`; crossing: the attention to the encoder
     also        what is added to the scores, beside a table at the input
     buckets, reach  keys of T5's bias, of other names; gated: its rows have a gate
+    boxes       what of boxes T5's buckets are taken of; box_buckets: keys or values of their number and their max_distance
     rows_key    the key of the number of rows of a table
     whole       the key of the width of all heads together, where it is not hidden_size
     cross       True where each layer of a decoder also attends to an encoder; or the key that says which layers do
@@ -59,6 +60,7 @@ from typing import Any
 UNKNOWN = {"encoding": None}
 SLIDING = {"key": "sliding_window", "kinds": ["sliding_attention"]}
 EVERY = {"key": "sliding_window"}
+HALVED = {"key": "attention_window", "halved": True, "plus": 1, "stack": "encoder"}
 MLA = {
     "layout": "interleaved",
     "writes": "half",
@@ -995,6 +997,21 @@ FAMILIES |= {
         "like": "learned",
         "text": "counted from 0; a patch has row 0 of a second table, and the mean of the rows that image_text_alignment names",
     },
+    "longformer": {"like": "learned_roberta", "window": HALVED},
+    "led": {"like": "blenderbot", "stacks": "led", "window": HALVED},
+    "layoutlmv3": {
+        "like": "learned_roberta",
+        "also": "boxes",
+        "boxes": "x0 and y1",
+        "box_buckets": ("rel_2d_pos_bins", "max_rel_2d_pos"),
+        "buckets": "rel_pos_bins",
+        "reach": "max_rel_pos",
+        "only": {"has_relative_attention_bias": (True,), "has_spatial_attention_bias": (True,), "text_embed": (True,)},
+        "text": (
+            "in the table at the input; x0, x1, y0, y1, height and width of its box read tables of their own, joined; in the "
+            "bias, tokens count from 0, and patches, which follow them, from 0 again"
+        ),
+    },
     "mpnet": {"like": "learned_roberta", "also": "t5", "only": {"relative_attention_num_buckets": (32,)}},
     "pix2struct_vision_model": {
         "like": "learned",
@@ -1058,6 +1075,26 @@ FAMILIES |= {
     "m2m_100": {"like": "marian", "rows": "roberta"},
     "t5": {"encoding": "t5", "scale": 1.0, "head": "d_kv", "stacks": "t5"},
     "umt5": {"like": "t5", "every_layer": True},
+    "longt5": {
+        "like": "t5",
+        "only": {"encoder_attention_type": ("local",)},
+        "window": {"key": "local_radius", "plus": 1, "stack": "encoder"},
+    },
+    "udop": {
+        "like": "t5",
+        "encoder": "boxes",
+        "boxes": "100 (x0 + x1) / 2 and 100 (y0 + y1) / 2, differences rounded to 0",
+        "box_buckets": (32, 100),
+        "only": {
+            "relative_attention_num_buckets": (32,),
+            "relative_attention_max_distance": (128,),
+            "relative_bias_args": (None, [{"type": "1d"}, {"type": "horizontal"}, {"type": "vertical"}]),
+        },
+        "text": (
+            "counted from 0, and patches without text after them; the encoder also adds rows floor((box_table - 1) x) of "
+            "x0 and x1, and those of y0 and y1, from two tables"
+        ),
+    },
     "pix2struct_text_model": {"like": "t5", "stacks": "decoder", "cross": True, "only": {"is_decoder": (True,)}, "asks": False},
     "bloom": {"encoding": "alibi", "scale": "head", "stacks": "one", "causal": True, "form": "key", "asks": False},
     "mpt": {"like": "bloom", "rows": "bert"},

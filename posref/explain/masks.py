@@ -74,6 +74,7 @@ CROSSING = [
     "xlm_roberta_xl",
     "xmod",
 ]
+GLOBAL = "tokens of global_attention_mask see all tokens, by projections of their own, and all tokens see them (modeling_{}.py)"
 MERGED = "and all tokens of the encoder, in the same softmax (modeling_t5gemma2.py)"
 
 
@@ -86,6 +87,8 @@ def described(settings, group):
         found = replace(found, further_keys=PROMPTS[outer].format(outer))
     if isinstance(outer, str) and found.causal and outer in NO_BLOCKS:
         found = replace(found, mask_unknown=NO_BLOCKS[outer])
+    if settings.model_type in ("longformer", "led") and found.kind == "sliding_attention":
+        found = replace(found, further_keys=GLOBAL.format(settings.model_type))
     if settings.model_type == "t5gemma2_decoder":
         found = replace(found, further_keys=MERGED)
     if settings["attention_type"] == "block_sparse" and found.causal is False and found.kind == "full_attention":

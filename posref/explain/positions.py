@@ -38,7 +38,7 @@ def positions(settings, group):
     if _of_a_picture(settings, group):
         grid = "axes.grid(height, width): row and column of each patch, in the order of the patches"
         return _answers(images=PATCHES.get(group.order, grid))
-    forward, text = _forward(settings, group), settings.family.get("text")
+    forward, text = _forward(settings, group), settings.family.get("text") if not group.causal else None
     alone = group.causal is True and not group.part.endswith("decoder")
     return _answers(
         forward=forward,
@@ -54,7 +54,8 @@ def _answers(forward=None, generate=None, cached=None, images=None):
 
 def _of_a_picture(settings, group):
     axes = group.axes
-    return "t" not in axes if axes else "image_size" in settings.facts.get("defaults", {})
+    pictured = "image_size" in settings.facts.get("defaults", {}) and "boxes" not in settings.family
+    return "t" not in axes if axes else pictured
 
 
 def _forward(settings, group):

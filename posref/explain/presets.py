@@ -15,6 +15,7 @@ SYSTEMS = {  # of the words of `posref.explain`
     "rope": "rotary.rope",
     "alibi": "relative.alibi",
     "t5": "relative.t5",
+    "boxes": "relative.t5",
     "disentangled": "relative.deberta",
     "xlnet": "relative.xlnet",
     "swin": "relative.swin",

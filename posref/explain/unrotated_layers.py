@@ -23,6 +23,7 @@ ENCODER_DECODER = {
         "causal": True,
     },
 }
+LED = {name: {**stack, "rows": f"max_{name}_position_embeddings"} for name, stack in ENCODER_DECODER.items()}
 T5 = {
     "encoder": {"layers": "num_hidden_layers", "heads": "num_attention_heads", "causal": False},
     "decoder": {"layers": "num_decoder_layers", "else": "num_hidden_layers", "heads": "num_attention_heads", "causal": True},
@@ -37,6 +38,7 @@ DECODER = {"": {key: ENCODER_DECODER["decoder"][key] for key in ("layers", "head
 STACKS = {
     "decoder": DECODER,
     "encoder_decoder": ENCODER_DECODER,
+    "led": LED,
     "t5": T5,
     "one": ONE,
     "detr": DETR,
@@ -55,7 +57,9 @@ def groups(settings):
         if only and name not in ("", only):
             continue
         group = _group(settings, name, stack, list(range(count)))
-        found += _by_depth(group) if family_reads(settings, "scale_attn_by_inverse_layer_idx") else [group]
+        found += (
+            _by_depth(group) if family_reads(settings, "scale_attn_by_inverse_layer_idx") else _windowed(settings, name, group)
+        )
         cross = settings.family.get("cross", name == "decoder")
         if cross:
             step = settings.count(cross) if isinstance(cross, str) else 1
@@ -82,6 +86,20 @@ def family_reads(settings, key):
 def _by_depth(group):
     """A group for each layer: its scores are also divided by its number, counted from 1 (modeling_gpt2.py)."""
     return [replace(group, indices=[i], softmax_scale=group.softmax_scale / (i + 1)) for i in group.indices]
+
+
+def _windowed(settings, name, group):
+    """A group for each width of a window, of which a file may list one per layer."""
+    rule = settings.family.get("window")
+    if rule is None or name not in ("", rule["stack"]):
+        return [group]
+    listed = isinstance(settings[rule["key"]], (list, tuple))
+    widths = settings.counts(rule["key"]) if listed else [settings.count(rule["key"])] * len(group.indices)
+    if len(widths) != len(group.indices):
+        raise settings.error(f"{rule['key']} lists {len(widths)} windows, expected one for each of {len(group.indices)} layers")
+    seen = [width // (2 if rule.get("halved") else 1) + rule["plus"] for width in widths]
+    one = replace(group, kind="sliding_attention", window_sides="both")
+    return [replace(one, window=width, indices=[i for i in group.indices if seen[i] == width]) for width in dict.fromkeys(seen)]
 
 
 def _group(settings, name, stack, indices):
@@ -178,6 +196,19 @@ def _t5(settings, group):
     } | ({"times": "t5.gate of the layer's input"} if family.get("gated") else {})
 
 
+def _boxes(settings, group):
+    """Three biases: of the places of tokens, and of the columns and rows of their boxes."""
+    buckets, reach = (settings.count(x) if isinstance(x, str) else x for x in settings.family["box_buckets"])
+    return {
+        **_t5(settings, group),
+        "table_of": "the encoder, used by all layers",
+        "boxes": settings.family["boxes"],
+        "box_buckets": buckets,
+        "box_max_distance": reach,
+        "box_table": settings.count("max_2d_position_embeddings"),
+    } | ({"times": "1/sqrt(d)"} if group.encoding == "learned" else {})
+
+
 def _alibi(settings, group):
     return {
         "call": "alibi.bias",
@@ -245,6 +276,7 @@ def _inkling(settings, group):
 
 BIASES = {
     "t5": _t5,
+    "boxes": _boxes,
     "alibi": _alibi,
     "disentangled": _disentangled,
     "xlnet": _xlnet,

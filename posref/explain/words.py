@@ -17,6 +17,7 @@ ENCODINGS = {
     "none": "no position in these layers",
     "learned": "a learned table at the input (absolute.learned), {table}",
     "sinusoidal": "a fixed table at the input (absolute.sinusoidal)",
+    "boxes": "two learned tables of rows and columns at the input; biases by bucket of the offset and of boxes (relative.t5)",
     "t5": "a bias by bucket of the offset (relative.t5)",
     "alibi": "a bias that grows with the distance (relative.alibi)",
     "disentangled": "scores with relative positions (relative.deberta)",

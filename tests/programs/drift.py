@@ -49,6 +49,7 @@ class Pair(NamedTuple):
     """Queries and keys of a module."""
 
     layer: str
+    module: object
     q: np.ndarray
     k: np.ndarray
 
@@ -77,8 +78,25 @@ def compare(model_type, **changes):
     verdict.drifted.extend(on_a_grid(said, model))
     verdict.drifted.extend(convolved(said, model))
     verdict.drifted.extend(unordered(said, model))
+    verdict.drifted.extend(boxed(said, model))
     verdict.drifted.extend(added_in_each_layer(said, model))
     return verdict
+
+
+def boxed(said, model):
+    """Which rows of the tables of boxes are read at the input: those of two edges each."""
+    biases = [group["bias"] for group in said if group.get("bias") and "boxes" in group["bias"]]
+    tables = [(name, x) for name, x in model.named_modules() if re.search("[xy]_position_embeddings$", name)] if biases else []
+    inputs, read = models.inputs_of(model), {}
+    for name, table in tables:
+        table.register_forward_hook(lambda _, given, __, name=name: read.setdefault(name, []).append(given[0][0].numpy()))
+    with models.torch.no_grad():
+        model(**inputs) if tables else None
+    for name, table in tables:
+        edges = inputs["bbox"][0].numpy()[:, [0, 2] if name.split(".")[-1][0] == "x" else [1, 3]]
+        expected = np.floor(edges * (1 if edges.max() > 1 else biases[0]["box_table"] - 1))
+        if not np.array_equal(np.stack(read[name], axis=-1), expected) or len(table.weight) != biases[0]["box_table"]:
+            yield f"{name} reads rows {np.stack(read[name], axis=-1)[:2]}, explained as {expected[:2]}"
 
 
 def unordered(said, model):
@@ -429,6 +447,9 @@ def scores(layer, call, record, aspects):
 
 def by_itself(layer, call, record, aspects):
     """An attention beside the interface: its scores are made of what two of its linear layers gave, as said."""
+    if layer["window"] and (call.scores.ndim == 5 or call.scores.shape[2:] == (layer["heads"], 2 * layer["window"] - 1)):
+        values = {"scores": -np.inf, "weights": 0.0}
+        call = call._replace(**{name: squared(getattr(call, name), empty) for name, empty in values.items()})
     rows, keys = call.scores.shape[-2:]
     batch = call.scores.size // (layer["heads"] * rows * keys)  # windows of a picture, or one
     if call.scores.size != batch * layer["heads"] * rows * keys:
@@ -442,6 +463,7 @@ def by_itself(layer, call, record, aspects):
         return
     owner = call.layer.removesuffix(".softmax")
     made = [y.astype(np.float64) for name, (_, y) in record.linears.items() if name.startswith(f"{owner}.")]
+    made = [y.reshape(-1, y.shape[-1])[:rows] if layer["window"] else y for y in made]  # they may be padded
     made = [y.reshape(batch, -1, y.shape[-1])[0] if batch > 1 else y for y in made] + by_weights(call, record)
     turned = [turn.after[0].astype(np.float64) for turn in record.turns if turn.layer == owner]
     if layer["encoding"] == "rope" and {x.shape[-1] for x in turned} != {layer["head_dim"]}:
@@ -451,9 +473,24 @@ def by_itself(layer, call, record, aspects):
     terms, scale = functools.partial(BESIDE[called], layer, call, record), layer["softmax_scale"]
     products = (scale * q @ k.swapaxes(-1, -2) + terms(q, k) for q in queries for k in others if q is not k)
     aspects["scores"] = ""
-    near = 1e-4 * np.abs(s[weights > 0]).max()
+    near, seen = 1e-4 * np.abs(s[weights > 0]).max(), np.where(weights > 0, 0.0, -np.inf)
+    s = s - (s + seen).max(axis=-1, keepdims=True)  # a softmax ignores what all scores of a row share
+    products = (product - (product + seen).max(axis=-1, keepdims=True) for product in products)
     if not any(np.abs(product - s)[weights > 0].max() <= near for product in products):
         yield "its scores are not those of two of its linear layers with the explained scale"
+
+
+def squared(x, empty):
+    """A band of keys (Longformer), or those of a block and its neighbours (LongT5), as (1, heads, tokens, tokens)."""
+    n = models.TOKENS
+    y = np.full((1, x.shape[2], n, n), empty, x.dtype)
+    for i in range(n):
+        size = x.shape[3] if x.ndim == 5 else x.shape[3] // 2
+        block, place = divmod(i, size) if x.ndim == 5 else (i, 0)
+        row, first = (x[0, block, :, place], (block - 1) * size) if x.ndim == 5 else (x[0, i], i - size)
+        seen = [j for j in range(first, first + row.shape[-1]) if 0 <= j < n]
+        y[0, :, i, seen] = row[:, [j - first for j in seen]].T
+    return y
 
 
 def by_weights(call, record):
@@ -522,9 +559,7 @@ def same_mask(expected, call):
 BESIDE = {
     "swin.bias_with_cls": swin_terms,
     None: lambda *_: 0.0,
-    "t5.bias": lambda layer, call, record, q, k: (
-        t5_bias(layer, Pair(call.layer, q, k), record) * (gates(call, record) if "times" in layer["bias"] else 1)
-    ),
+    "t5.bias": lambda layer, call, record, q, k: t5_bias(layer, Pair(call.layer, call.module, q, k), record),
     "transformer_xl.scores": distance_terms,
     "decomposed.bias": decomposed_terms,
 }
@@ -546,9 +581,27 @@ def t5_bias(layer, call, record):
     """The bias by posref, from the table of the module; nothing in attention to an encoder."""
     if not layer.get("bias") or layer["bias"]["call"] != "t5.bias":
         return 0.0
+    said = layer["bias"]
+    times = said.get("times", "1")
+    factor = gates(call, record) if times.startswith("t5.gate") else {"1": 1, "1/sqrt(d)": layer["head_dim"] ** -0.5}[times]
     at = [np.arange(x.shape[-2]) for x in (call.q, call.k)]
-    found = {key: layer["bias"][key] for key in ("max_distance", "bidirectional")}
-    return t5.bias(*at, nearest(record.bias_tables, call.layer), **found)
+    tables = {key: x for key, x in record.bias_tables.items() if "boxes" not in said or re.match(BOX_TABLES, key)}
+    found = t5.bias(*at, nearest(tables, call.layer), max_distance=said["max_distance"], bidirectional=said["bidirectional"])
+    for table, offsets in (
+        zip([*tables.values()][1:], OF_BOXES[said["boxes"]](record.boxes), strict=True) if "boxes" in said else ()
+    ):
+        rule = {"buckets": said["box_buckets"], "max_distance": said["box_max_distance"], "bidirectional": True}
+        found = found + np.moveaxis(table[t5.bucket(offsets, **rule)], -1, 0)
+    return factor * found
+
+
+BOX_TABLES = r"encoder\.(relative_bias\.biases|rel_pos)"
+OF_BOXES = {
+    "x0 and y1": lambda boxes: [x - x[:, None] for x in boxes.T[[0, 3]]],
+    "100 (x0 + x1) / 2 and 100 (y0 + y1) / 2, differences rounded to 0": lambda boxes: [
+        np.trunc(100 * (x - x[:, None])).astype(int) for x in ((boxes[:, 0] + boxes[:, 2]) / 2, (boxes[:, 1] + boxes[:, 3]) / 2)
+    ],
+}
 
 
 def inkling_bias(layer, call, record):
@@ -733,7 +786,7 @@ def counting(model_type):
         (forward,) = {group["positions"]["forward"] for group in groups}
         n = len(ids)
         expected = eval(forward, {"arange": np.arange, "n": n, "mask": mask > 0, "ids": ids, **COUNTERS})
-        if not np.array_equal(rows, expected):
+        if not np.array_equal(rows[:n], expected):  # Longformer pads once more
             yield f"{name} reads rows {rows}, explained as {expected}"
 
 

@@ -229,6 +229,17 @@ SPECIAL = {  # what a class needs beside its sizes
     **{name: {"attention_type": "original_full"} for name in ("big_bird", "bigbird_pegasus")},
     **{name: {"num_queries": 7, "d_model": 64, "image_size": 96} for name in ("detr", "table-transformer")},
     "mpnet": {"relative_attention_num_buckets": 32, "pad_token_id": 1},
+    **{name: {"attention_window": 6} for name in ("longformer", "led")},
+    "longt5": {"local_radius": 3},
+    "layoutlmv3": {
+        "coordinate_size": 8,
+        "shape_size": 16,
+        "input_size": 32,
+        "rel_pos_bins": 8,
+        "max_rel_pos": 16,
+        "rel_2d_pos_bins": 16,
+    },
+    "udop": {"relative_attention_num_buckets": 32, "relative_attention_max_distance": 128, "max_2d_position_embeddings": 500},
     "pix2struct_text_model": {"num_heads": 4, "initializer_range": 0.02},  # which its class has not, and its module reads
     "pix2struct_vision_model": {"initializer_range": 0.5},
     **{name: {"use_relative_position_bias": True, "patch_size": 8} for name in ("beit", "data2vec-vision")},
@@ -251,7 +262,7 @@ NORM = re.compile(r"^(q|k|qk|query|key|q_b|kv)_?(layer)?_?norms?$")
 POSITIONS = re.compile(
     r"^(embed_positions|position_embeddings?|wpe|positions_embed|position_embeds_layer|row_embedder|column_embedder)$"
 )
-TABLES_OF_T5 = re.compile(r"\.(relative_attention_bias|rel_attn_embed)$")
+TABLES_OF_T5 = re.compile(r"\.(relative_attention_bias|rel_attn_embed)$|(?<=rel_pos_bias)$|(?<=rel_pos_[xy]_bias)$")
 STATES = re.compile(
     r"^(causal_conv1d_fn|mamba2_chunk_scan|mamba_selective_scan|torch_chunk_gated_delta_rule|chunk_kimi_delta_attention)$"
 )
@@ -325,7 +336,7 @@ class State(NamedTuple):
 
 
 class Softmax(NamedTuple):
-    """One softmax of an attention: its scores and weights."""
+    """One softmax of an attention: its scores and weights; five axes where queries are in blocks."""
 
     layer: str
     module: Any
@@ -336,7 +347,7 @@ class Softmax(NamedTuple):
 class Record(NamedTuple):
     """`projected` is what the projections of queries and keys gave, call by call, by their names; `bias_tables` those of
     T5, `offset_tables` those of BEiT; `states` what layers with a state computed, and `linears` what went into the linear
-    layers and came out, by their names.
+    layers and came out, by their names; `boxes` those of the tokens.
     """
 
     turns: list
@@ -350,6 +361,7 @@ class Record(NamedTuple):
     softmaxes: list
     states: list
     linears: dict
+    boxes: np.ndarray | None
 
 
 def types():
@@ -391,9 +403,11 @@ def build(configuration, *, device="cpu", seed=0):
 
 def run(model, inputs=None):
     """Record one forward pass."""
-    record = Record([], [], tables(model), [], [], {}, bias_tables(model), offset_tables(model), [], [], {})
+    inputs = inputs or inputs_of(model)
+    boxes = inputs["bbox"][0].numpy() if "bbox" in inputs else None
+    record = Record([], [], tables(model), [], [], {}, bias_tables(model), offset_tables(model), [], [], {}, boxes)
     with _recording(model, record), quiet(), torch.no_grad():
-        model(**(inputs or inputs_of(model)))
+        model(**inputs)
     return record
 
 
@@ -506,6 +520,9 @@ def inputs_of(model):
         inputs["pixel_values"] = torch.randn(1, getattr(configuration, "num_channels", 3), side, width)
     if "use_cache" in names:
         inputs["use_cache"] = False
+    if "bbox" in names:  # x0, y0, x1, y1, from 0 to 1 in UDOP
+        corners = torch.rand(1, TOKENS, 2, 2).sort(dim=2).values.flatten(2)
+        inputs["bbox"] = corners if configuration.model_type == "udop" else (1000 * corners).long()
     return inputs
 
 
@@ -611,7 +628,10 @@ def _watch_rotations(model, record, path):
 
 def bias_tables(model):
     """Tables of T5's biases, one row per bucket and one column per head, by the name of their attention."""
-    return {name: _array(module.weight) for name, module in bias_modules(model).items()}
+    return {
+        name: _array(module.weight.T if isinstance(module, torch.nn.Linear) else module.weight)
+        for name, module in bias_modules(model).items()
+    }
 
 
 def offset_tables(model):
@@ -621,9 +641,9 @@ def offset_tables(model):
 
 
 def bias_modules(model):
-    """{name of an attention: the module that holds its table of buckets}."""
+    """{name of an attention, or of the table: the module that holds the table of buckets}."""
     named = ((name, module) for name, module in model.named_modules() if TABLES_OF_T5.search(name))
-    return {name.rpartition(".")[0]: module for name, module in named}
+    return {TABLES_OF_T5.sub("", name): module for name, module in named}
 
 
 def _watch_projection(module, name, record):
@@ -651,11 +671,20 @@ class _Softmaxes(TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
         y = function(*arguments, **(keywords or {}))
-        if function is torch.ops.aten._softmax.default and y.ndim in (3, 4) and re.search("att", self.path[-1], re.IGNORECASE):
+        if (
+            function is torch.ops.aten._softmax.default
+            and y.ndim in (3, 4, 5)
+            and re.search("att", self.path[-1], re.IGNORECASE)
+        ):
             self.record.softmaxes.append(
                 Softmax(self.path[-1], self.model.get_submodule(self.path[-1]), _array(arguments[0]), _array(y))
             )
         return y
+
+
+def _in_blocks(y):
+    """Weights (batch, blocks, heads, queries, keys) of blocks of queries, whose keys are those of three blocks."""
+    return y.ndim == 5 and y.shape[-1] == 3 * y.shape[-2]
 
 
 def _linear(module):
