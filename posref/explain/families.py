@@ -1009,7 +1009,7 @@ FAMILIES |= {
         "only": {"has_relative_attention_bias": (True,), "has_spatial_attention_bias": (True,), "text_embed": (True,)},
         "text": (
             "in the table at the input; x0, x1, y0, y1, height and width of its box read tables of their own, joined; in the "
-            "bias, tokens count from 0, and patches, which follow them, from 0 again"
+            "bias, tokens count from 0, and patches, which follow them and have a table of their own, from 0 again"
         ),
     },
     "mpnet": {"like": "learned_roberta", "also": "t5", "only": {"relative_attention_num_buckets": (32,)}},
