@@ -9,7 +9,8 @@ import numpy as np
 from posref.check.engine import Question
 
 REMEDY = "Compare the bias with the one asked for, and whether this attention has one at all."
-SAME = 2.0**-12  # in units of the logarithm
+SAME = 2.0**-12  # in units of the logarithm, of all keys by their weight
+SEEN = 2.0**-5  # of all weights of a row: what is much less says nothing about its key
 
 
 def added(question: Question, got: np.ndarray) -> str:
@@ -29,7 +30,9 @@ def added(question: Question, got: np.ndarray) -> str:
     more = more - _mean(more - more[0], np.minimum(both, both[0]), -1)  # each row has a constant of its own
     bias = _mean(more, both, 0)[0]
     off = _mean(np.abs(more - bias), both, -1)
-    if off.max() > SAME or np.ptp(bias, axis=-1).max() < 0.1:
+    seen = both.max(axis=0) > SEEN
+    differ = np.where(seen, bias, -np.inf).max(axis=-1) - np.where(seen, bias, np.inf).min(axis=-1)
+    if off.max() > SAME or differ.max() < 0.1:
         return ""
     return _words(bias)
 

@@ -5,8 +5,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from posref.check import check, check_cache, check_rope
+from posref.check import check, check_cache, check_rope, verdict
 from posref.check.engine import Question
+from posref.check.implementation import example
+from posref.check.report import Report
 from posref.ops import Mistake, op
 from tests.every import every
 
@@ -297,3 +299,15 @@ def test_another_number_of_the_question(name, asked, fn, said):
     report = check(fn, name, **asked)
     assert report.ok is not bool(said)
     assert said in str(report), str(report)
+
+
+@pytest.mark.parametrize("name", ["alibi.attend", "decoupled.attend"])
+def test_noise_is_no_bias(name):
+    """Where a key has next to no weight its logarithm is that of the rounding."""
+    asked = op(name)
+    a = asked.make(**example(asked))
+    question, report = Question(asked, a, ("f32",)), Report("")
+    noise = np.random.RandomState(0).uniform(-6, 6, question.right.shape) * question.tolerance["f32"]
+    verdict.judged(report, question, np.float32(question.right + noise).astype(float), pairs=True)
+    assert report.checks[-1].status == "failed"
+    assert not report.diagnosis
