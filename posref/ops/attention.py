@@ -41,11 +41,17 @@ def prefix_mask(prefixes, n):
     return attention.causal_mask(places, places) | (inside_it[:, :, None] & inside_it[:, None, :])
 
 
-def block_mask(blocks):
-    # Gemma 3: tokens of one image see each other, -1 is text, which is causal
+def block_mask(blocks, *, width=None):
+    # Gemma 3: tokens of one image see each other, -1 is text, which is causal; a window ends both, and only backward
     places = np.arange(len(blocks))
-    same = (blocks[:, None] == blocks[None, :]) & (blocks >= 0)
-    return attention.causal_mask(places, places) | same
+    seen = attention.causal_mask(places, places) | _one_image(blocks)
+    if width is None:
+        return seen
+    return seen & (attention.window_mask(places, places, width=width, causal=True) | (places > places[:, None]))
+
+
+def _one_image(blocks):
+    return (blocks[:, None] == blocks) & (blocks >= 0)
 
 
 def four_terms(x, p, w_q, w_k):
@@ -67,7 +73,7 @@ ARRAYS = {
     "output_gradient": lambda s: painted((s.batch, s.heads, s.n_query, s.head_dim), 8),
     "prefixes": lambda s: np.array([3, 0, 6]),
     "n": lambda s: 8,
-    "blocks": lambda s: np.array([-1, 0, 0, 0, -1, 1, 1, 2, 2, -1, -1]),
+    "blocks": lambda s: np.repeat([-1, 0, -1, 1, 2, -1], [1, 3 + (s.get("width") or 0), 1, 2, 2, 2]),
     "x": lambda s: painted((s.batch, s.n_key, s.head_dim), 1),
     "p": lambda s: painted((s.batch, s.n_key, s.head_dim), 2),
     "w_q": lambda s: painted((s.head_dim, 4), 4),
@@ -437,7 +443,7 @@ MISTAKES = {
         Every token sees the next width - 1 tokens.
         And the window with the causal mask: 0 <= i - j < width."""),
     "window_backward_alone": Mistake(
-        lambda f, a: missing() if a.get("causal") else _window(_backward)(f, a), kind="window"
+        lambda f, a: missing() if a.get("causal", "blocks" in a) else _window(_backward)(f, a), kind="window"
     ).words("""
         0 <= i - j < width: a window of both directions only looks back
         An encoder cannot see what follows.
@@ -524,7 +530,7 @@ FURTHER = {
         keys after the query are seen too: the causal mask is left out
         Every token sees the future.
         And it with the causal mask."""),
-    "blocks_causal": Mistake(instead(lambda blocks: np.tri(len(blocks)) > 0)).words("""
+    "blocks_causal": Mistake(using(blocks=lambda a: 0 * a.blocks - 1)).words("""
         images are causal too: a patch does not see those after it
         Images are described worse.
         Let tokens of one image see each other."""),
@@ -532,6 +538,12 @@ FURTHER = {
         patches of one image see those of later images
         Right with one image.
         Number the images: tokens of one image alone see each other."""),
+    "blocks_beyond_the_window": Mistake(
+        lambda f, a: f(**a) | _one_image(a.blocks) if a.get("width") else missing(), only="block_mask"
+    ).words("""
+        patches see all of their image, also keys further back than the window
+        Right for images that are shorter than the window.
+        And the window with all of the mask: (causal or same image) and i - j < width."""),
     "text_is_a_block": Mistake(using(blocks=lambda a: np.where(a.blocks < 0, a.blocks.max() + 1, a.blocks))).words("""
         text counts as an image: text tokens see those after them
         Loss is too good in training.

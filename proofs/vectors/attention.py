@@ -42,7 +42,8 @@ CONVENTIONS = {
     "op causal_mask": "1 where the key is at or before the query",
     "op chunk_mask": "1 where the key is at or before the query, and floor(key / width) = floor(query / width)",
     "op prefix_mask": "1 where the key is at or before the query, or both are in the prefix of the text",
-    "op block_mask": "1 where the key is at or before the query, or both are in one image; blocks has -1 for text",
+    "op block_mask": "1 where the key is at or before the query, or both are in one image; blocks has -1 for text; with width "
+    "where query - key < width too",
     "op four_terms": "x x, x p, p x, p p of (x + p) W_Q W_K^T (x + p)^T, stacked",
     "op softmax": "exp(s) / (exp(sink) + sum exp(s)) over the keys that are seen",
     "op window_mask": "1 where |key - query| < width, with causal where 0 <= query - key < width",
@@ -58,6 +59,7 @@ REASONS = """
 causal_mask masks linear_scaling | j <= i is j/4 <= i/4
 prefix_mask masks causal_left_aligned | there are as many queries as keys
 block_mask masks causal_left_aligned | there are as many queries as keys
+block_mask masks window_left_aligned | queries and keys start at 0
 pair attend attend no_row_maximum sink_beside_the_maximum | a sink is right beside a maximum of 0
 pair attend_by_offset by-offset causal_ignored window_backward_alone | a window backward alone is causal
 pair window_mask masks window_backward_alone window_forward_too | a window backward alone is causal
@@ -459,13 +461,17 @@ def _structured_masks():
         kills="causal_strict sees_one_ahead",
     )
     blocks = [-1, 0, 0, 0, -1, 1, 1, 2, 2, -1, -1]
-    yield case(
-        "attention/masks/n11/blocks",
-        op="block_mask",
-        tensors={"blocks": blocks},
-        expected=[[int(j <= i or blocks[i] == blocks[j] >= 0) for j in range(11)] for i in range(11)],
-        kills="causal_strict sees_one_ahead",
-    )
+    for probe, width, kills in (("", None, ""), ("-in-windows", 2, WINDOW)):
+        near = lambda i, j, width=width: width is None or i - j < width
+        seen = [[int((j <= i or blocks[i] == blocks[j] >= 0) and near(i, j)) for j in range(11)] for i in range(11)]
+        yield case(
+            f"attention/masks/n11/blocks{probe}",
+            op="block_mask",
+            params={} if width is None else {"width": width},
+            tensors={"blocks": blocks},
+            expected=seen,
+            kills=f"causal_strict sees_one_ahead {kills}",
+        )
 
 
 def _terms(probe, *batch):
