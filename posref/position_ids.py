@@ -14,7 +14,7 @@ Definition. Positions are integers from 0; where no positions of queries and key
     lambda_mask   keys with i - j < w, and the first n_g of the text; with the offsets of rerope it is LM-Infinite
     dual_chunk    j - i in a chunk of c = chunk_size - local tokens; j mod c - min(i mod c + c, chunk_size) in the next
     dual_chunk    j mod c - min(2c - 1, chunk_size) in chunks farther back
-    multimodal    text: (p, p, p); a patch: (start + frame, start + row, start + column); then p = largest position + 1,
+    multimodal    text: (p, p, p); a patch: (start + floor(interval frame), start + row, start + column); then p = largest + 1,
                   or start + max(rows, columns), which is less where a video has more frames
     temperature   1 + amount ln(1 + floor(p / length))
 
@@ -48,6 +48,9 @@ Where implementations differ.
     text after a video | Qwen2-VL's paper | largest position + 1 | 2409.12191v2 | section 2.1
     text after a video | transformers' Qwen2-VL and Qwen2.5-VL | largest position + 1 | 5.2.0 | get_rope_index
     text after a video | transformers' Qwen2-VL and Qwen2.5-VL | start + max(rows, columns) | 5.3.0 to 5.23.0
+      | get_rope_index
+    interval | transformers' Qwen2-VL | 1 for all videos | 5.23.0 | get_rope_index
+    interval | transformers' Qwen2.5-VL | tokens_per_second second_per_grid_ts, of each video its own; 1 for images | 5.23.0
       | get_rope_index
     text after a video | transformers' Qwen2.5-Omni | largest position + 1 | 5.23.0 | modeling_qwen2_5_omni.py
 
@@ -244,25 +247,29 @@ def dual_chunk(
 
 
 @contract
-def multimodal(parts: Any, *, merge: Count, convention: TextAfterVideo) -> Integers[Array, "n 3"]:
+def multimodal(parts: Any, *, merge: Count, convention: TextAfterVideo, interval: Positive = 1) -> Integers[Array, "n 3"]:
     """Positions (time, row, column) of text and images, `(n, 3)`, as in Qwen2-VL.
 
     `parts` are in the order of the text: a number of tokens, also as (tokens, 0, 0), or the (frames, rows, columns) of patches,
     of which merge x merge are one token. What follows an image starts at start + max(rows, columns) // merge. A video of more
     frames than that is followed by the largest position + 1 with convention="largest" (the paper; transformers to 5.2.0), and
-    by start + max(rows, columns) // merge with "longer_side" (transformers from 5.3.0).
+    by start + max(rows, columns) // merge with "longer_side" (transformers from 5.3.0). Frame f has the time
+    start + floor(interval f); Qwen2.5-VL's interval is tokens_per_second times second_per_grid_ts.
 
     >>> multimodal([2, (1, 4, 2), 1], merge=2, convention="largest").tolist()
     [[0, 0, 0], [1, 1, 1], [2, 2, 2], [2, 3, 2], [4, 4, 4]]
     >>> [multimodal([(5, 2, 2), 1], merge=2, convention=name)[-1].tolist() for name in ("largest", "longer_side")]
     [[5, 5, 5], [1, 1, 1]]
+    >>> multimodal([(3, 1, 1)], merge=1, convention="largest", interval=1.5)[:, 0].tolist()
+    [0, 1, 3]
     """
     start, positions = 0, []
     for part in parts:
         counts = _merged(part, merge)
-        places = np.argwhere(np.ones(counts))
+        steps = np.array([interval, 1, 1])[-len(counts) :]
+        places = np.floor(np.argwhere(np.ones(counts)) * steps).astype(int)
         positions.append(np.broadcast_to(start + places, (len(places), 3)))
-        start = start + max(counts if convention == "largest" else counts[-2:])
+        start = start + (1 + places.max() if convention == "largest" else max(counts[-2:]))
     return np.concatenate([np.zeros((0, 3), dtype=int), *positions])
 
 

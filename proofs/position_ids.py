@@ -1,6 +1,7 @@
 """Position ids: padding, packing, caches, ranks, evicted and grouped positions, images, temperature."""
 
 import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -23,7 +24,9 @@ from proofs.kit import (
     theorem,
 )
 
-ROUNDS = {"_merged": "pinned_multimodal", "temperature": "pinned_temperature"}
+DEFAULTS = {"interval": 1}
+BRANCHES_ON_SIZES = {"multimodal": "pinned_multimodal"}
+ROUNDS = {"_merged": "pinned_multimodal", "multimodal": "pinned_multimodal", "temperature": "pinned_temperature"}
 BRANCHES_ON_NUMBERS = {"_merged": "pinned_multimodal"}
 
 N, H = size("n"), size("h")
@@ -81,7 +84,7 @@ def _dual_chunk(i, j, size, local):
     return j % chunk - {0: i % chunk, 1: successive}.get(i // chunk - j // chunk, constant)
 
 
-def _multimodal(parts, merge, convention):
+def _multimodal(parts, merge, convention, interval=1):
     """Wang et al., arXiv 2409.12191, section 2.1: "largest"; get_rope_index of transformers 5.3.0: "longer_side"."""
     start, out = 0, []
     for part in parts:
@@ -91,7 +94,8 @@ def _multimodal(parts, merge, convention):
             start += tokens
         else:
             frames, rows, columns = part[0], part[1] // merge, part[2] // merge
-            out += [[start + f, start + r, start + c] for f in range(frames) for r in range(rows) for c in range(columns)]
+            times = [start + math.floor(interval * f) for f in range(frames)]
+            out += [[time, start + r, start + c] for time in times for r in range(rows) for c in range(columns)]
             start = max(map(max, out)) + 1 if convention == "largest" else start + max(rows, columns)
     return out
 
@@ -482,14 +486,14 @@ def dual_chunk_is_monotone():
 
 @example(of=[position_ids.multimodal], sizes="6 rows of text, images and videos")
 def pinned_multimodal():
-    """Text, also as (tokens, 0, 0), has three equal positions; a patch has start + (frame, row, column); the next part starts
-    max(rows, columns) later, or max(frames, rows, columns) if convention is "largest"."""
+    """Text, also as (tokens, 0, 0), has three equal positions; a patch has start + (floor(interval frame), row, column); the
+    next part starts max(rows, columns) later, or after the largest position if convention is "largest"."""
     prove_that(position_ids.multimodal([], merge=1, convention="largest").shape == (0, 3), "nothing has no positions")
     rows = [[3], [(1, 2, 2)], [2, (1, 4, 2), 1], [(3, 2, 2), 2], [1, (2, 4, 6), 3, (1, 2, 2), 1], [(2, 0, 0), (1, 2, 2)]]
     for parts in rows:
-        for merge, convention in itertools.product((1, 2), ("largest", "longer_side")):
-            expected = np.array(definition("multimodal", parts, merge, convention)).reshape(-1, 3)
-            prove_equal(position_ids.multimodal(parts, merge=merge, convention=convention), expected)
+        for merge, convention, interval in itertools.product((1, 2), ("largest", "longer_side"), (1, 2.5)):
+            expected = np.array(definition("multimodal", parts, merge, convention, interval)).reshape(-1, 3)
+            prove_equal(position_ids.multimodal(parts, merge=merge, convention=convention, interval=interval), expected)
 
 
 @pinned_multimodal.claim("It starts after the longer side, so a video of more frames than that shares positions with the text.")

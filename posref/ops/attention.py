@@ -3,7 +3,7 @@
 import numpy as np
 
 from posref import attention
-from posref.ops import Mistake, inside, instead, missing, result, using
+from posref.ops import Mistake, inside, missing, result, using
 from posref.ops.common import UNMASKED, count, entry
 from posref.ops.probe import ending, padded_mask, painted
 

@@ -165,7 +165,7 @@ def _plain(a):
     return _past(a.key_positions[None, :] - a.query_positions[:, None], a.query_positions, a.key_positions)
 
 
-def _after_the_patches(start, counts, convention):
+def _after_the_patches(start, counts, convention, tokens):
     return start + max(counts if convention == "largest" else counts[-2:])
 
 
@@ -176,7 +176,7 @@ def _same_document(of, causal):
 
 def _of_patches(f, a):
     scaled = lambda counts: (counts[0], a.merge * counts[1], a.merge * counts[2])  # noqa: E731
-    return _parts(start_of_next=lambda start, counts, convention: _after_the_patches(start, scaled(counts), convention))(f, a)
+    return _parts(start_of_next=lambda start, counts, *rest: _after_the_patches(start, scaled(counts), *rest))(f, a)
 
 
 def _frames_are_images(f, a):
@@ -187,7 +187,7 @@ def _frames_are_images(f, a):
 
 def _timed(step, kept=True):
     """The time of a frame times a number, rounded down; what follows starts where it did, or after the largest time."""
-    after = lambda start, counts, convention: start + max(int(step * (counts[0] - 1)) + 1, *counts[1:])  # noqa: E731
+    after = lambda start, counts, *rest: start + max(int(step * (counts[0] - 1)) + 1, *counts[1:])  # noqa: E731
     start_of_next = _after_the_patches if kept else after
     wrong = _parts(lambda start, places: start + np.floor(places * [step, 1, 1]).astype(int), start_of_next)
     bug = f"the time of a frame is multiplied by {step:g}: it is counted in other units"
@@ -198,16 +198,17 @@ def _timed(step, kept=True):
 
 
 def _parts(place=lambda start, places: start + places, start_of_next=_after_the_patches):
-    """Images at other places: the next part begins at start_of_next(start, counts, convention)."""
+    """Images at other places: the next part begins at start_of_next(start, counts, convention, tokens)."""
 
     def change(a):
         start, found = 0, []
         for part in _of_rows(a.parts):
             counts = (part,) if np.ndim(part) == 0 else (part[0], part[1] // a.merge, part[2] // a.merge)
-            places = np.argwhere(np.ones(counts))
             text = len(counts) == 1
+            places = np.floor(np.argwhere(np.ones(counts)) * (1 if text else [a.interval, 1, 1])).astype(int)
+            counts = places.max(axis=0) + 1
             found.append(np.broadcast_to(start + places if text else place(start, places), (len(places), 3)))
-            start = start + counts[0] if text else start_of_next(start, counts, a.convention)
+            start = start + counts[0] if text else start_of_next(start, counts, a.convention, len(places))
         return np.concatenate(found)
 
     return _otherwise(change)
@@ -418,7 +419,7 @@ MISTAKES = {
         Right for images; after a video of more frames than rows and columns, text and frames share positions.
         Use the largest position + 1, or ask for convention='longer_side' if the model runs with that."""),
     "after_the_tokens": Mistake(
-        _parts(start_of_next=lambda start, counts, convention: start + np.prod(counts)), only="multimodal"
+        _parts(start_of_next=lambda start, counts, convention, tokens: start + tokens), only="multimodal"
     ).words("""
         start + number of tokens: text goes on as if every patch had a position of its own
         The text after an image is too far away.
@@ -426,7 +427,7 @@ MISTAKES = {
     "places_for_patches": Mistake(
         _parts(
             lambda start, places: start + np.arange(len(places))[:, None],
-            lambda start, counts, convention: start + np.prod(counts),
+            lambda start, counts, convention, tokens: start + tokens,
         ),
         only="multimodal",
     ).words("""
@@ -447,6 +448,10 @@ MISTAKES = {
         every frame has the time of the first: frames are not counted
         Right for images; a video has no time.
         Add the number of the frame to start in the first of the three."""),
+    "interval_ignored": Mistake(using(interval=lambda a: 1 if a.interval != 1 else missing()), only="multimodal").words("""
+        frames have the times 0, 1, 2, ..: the interval is left out
+        Right for videos of one frame per unit of time; other videos run at another speed.
+        Multiply the number of the frame by tokens_per_second and second_per_grid_ts, then round down."""),
     "other_convention": Mistake(
         using(convention=lambda a: {"llama4": "ministral3", "ministral3": "llama4"}[a.convention]), only="temperature"
     ).words("""
@@ -515,15 +520,19 @@ FURTHER = {
         The position is that of the root and the depth in the tree."""),
     **{
         f"starts_{more}_later": Mistake(
-            _parts(
-                start_of_next=lambda start, counts, convention, more=more: _after_the_patches(start, counts, convention) + more
-            ),
+            _parts(start_of_next=lambda *x, more=more: _after_the_patches(*x) + more),
             f"what follows an image or a video starts {more} too late",
             remedy="Start at the number after the largest position, without special tokens that are no part of the text.",
             only="multimodal",
         )
         for more in (1, 2)
     },
+    "interval_rounded_first": Mistake(
+        using(interval=lambda a: int(a.interval) if a.interval > 1 and a.interval % 1 else missing()), only="multimodal"
+    ).words("""
+        frame f has the time f floor(interval): the interval is rounded down before it is multiplied
+        Late frames of a video come too early.
+        Multiply first, then round down."""),
     "sizes_before_merging": Mistake(_of_patches, only="multimodal").words("""
         text after an image starts after the patches before they were merged
         The text after an image is too far away.

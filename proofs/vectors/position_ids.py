@@ -34,7 +34,8 @@ CONVENTIONS = {
     "op lambda_mask": "1 for the last window keys up to the query and the first sinks of the text, else 0",
     "op dual_chunk": "offsets of Dual Chunk Attention with chunks of chunk_size - local; keys after the query are ignored",
     "op multimodal": "time, row, column of every token, merge x merge patches being one; what follows patches starts at the "
-    "largest position + 1 (largest, the rule of the paper), or at start + max(rows, columns) (longer_side, transformers 5.3.0)",
+    "largest position + 1 (largest, the paper's rule), or at start + max(rows, columns) (longer_side, transformers 5.3.0); "
+    "frame f has the time start + floor(interval f), with an interval of 1 if none is given",
     "op temperature": "1 + amount ln(1 + floor(p / length)); llama4 takes p + 1 for p",
 }
 REJECTED = (
@@ -212,6 +213,16 @@ def _multimodal():
             rest = f" time_of_the_frame_left_out {other}" if name.startswith("video") else ""
             params = {"merge": merge, "convention": convention}
             yield _case(f"multimodal/{name}/{convention.replace('_', '-')}", params, {"parts": rows}, expected, flags + rest)
+    rows, flags = (
+        [(1, 0, 0), (4, 2, 3), (2, 0, 0)],
+        "time_of_the_frame_left_out interval_ignored patches_from_zero",
+    )
+    for convention, other in (("largest", "after_the_longer_side"), ("longer_side", "after_the_largest")):
+        params = {"merge": 1, "convention": convention, "interval": 2.5}
+        expected = definition("multimodal", rows, *params.values())
+        yield _case(
+            f"multimodal/interval/{convention.replace('_', '-')}", params, {"parts": rows}, expected, f"{flags} {other}"
+        )
 
 
 def _temperature(convention, length, positions, probe="", *, kills="every_position_hot", **rest):
