@@ -96,7 +96,8 @@ class Settings:
     def _other(self):
         """Why the row of this type does not hold for this file: it has another value of a key, in words; None if it holds."""
         rule = family(self.model_type).get("only", {}) if self.facts else {}
-        other = [key for key, values in rule.items() if self[key] not in values]
+        given = {key for key, values in rule.items() if values == "given"}
+        other = [key for key, values in rule.items() if (self[key] is None if key in given else self[key] not in values)]
         for each in (each for key in rule if isinstance(self[key], list) for each in self[key] if isinstance(each, Keys)):
             self.read.update(each.paths.values())  # what was compared was read
         return f"{other[0]} is {shown(self[other[0]])}, which posref does not describe" if other else None

@@ -37,7 +37,7 @@ A row says what a configuration does not: `like` another row, then what differs.
                 trained numbers, sizes, and the convolution before it
     read        kinds of attention that are described; absent: all
     input       learned, where a learned table is added to the patches before the first layer, beside the rotation
-    only        {key: values}: a file with another value of this key is not described
+    only        {key: values}: a file with another value of this key is not described; "given": any value, but one
     encoder, decoder, crossing  what these layers have, where it is not `encoding`; crossing: the attention to the encoder
     also        what is added to the scores, beside a table at the input
     buckets, reach  keys of T5's bias, of other names; gated: its rows have a gate
@@ -47,6 +47,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     cross       True where each layer of a decoder also attends to an encoder; or the key that says which layers do
     shared      True where all layers have the same weights
     text        which rows the tokens of the text have, where others stand beside them
+    sees        which keys a query sees beside those of the mask; mask: why it is not described
     encoding_if  boolean keys of the file, and what the first that is true makes of `encoding`; encoding_else: where none is
     others      sinks, softcap, temperature, axes, chunk
 
@@ -537,6 +538,14 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "kinds": {"all": "linear_attention", "keys": ("layer_types", "layers_block_type")},
         "nope": "position_embedding_type",
     },
+    "cohere_compass_text": {
+        "like": "windowed",
+        "kinds": {"all": "full_attention"},
+        "axes": "interleaved",
+        "sections": [24, 20, 20],
+        "parameters": "given",
+        "only": {"rope_parameters": "given"},
+    },
     "mllama_text_model": {
         "like": "llama",
         "head": "hidden",
@@ -940,8 +949,14 @@ TOWERS = (  # causal, and never asked to continue a text
 )
 SINUSOIDAL = (
     "qwen2_5_omni_audio_encoder qwen3_asr_encoder qwen3_omni_moe_audio_encoder audioflamingo3_encoder qwen2_audio_encoder "
-    "voxtral_encoder tipsv2_text_model"
+    "voxtral_encoder tipsv2_text_model videomae"
 )
+APPROXIMATED = {
+    "mra": "not described: all tokens see each other; only for near blocks are the weights exact (modeling_mra.py)",
+    "nystromformer": "not described: all tokens see each other, by exact weights only where num_landmarks is "
+    "segment_means_seq_len; a convolution of the values is added (modeling_nystromformer.py)",
+    "yoso": "not described: all tokens see each other, by weights (1 - angle / pi)^9 or their estimate (modeling_yoso.py)",
+}
 TABLES = {
     "learned": LEARNED,
     "learned_normed": "internvl_vision janus_vision_model qianfan_ocr_vision",
@@ -997,6 +1012,29 @@ FAMILIES |= {
         "like": "learned",
         "text": "counted from 0; a patch has row 0 of a second table, and the mean of the rows that image_text_alignment names",
     },
+    **{name: {"like": "learned", "rows": "bart", "mask": words} for name, words in APPROXIMATED.items()},
+    "yoso": {"like": "learned", "rows": "bart", "mask": APPROXIMATED["yoso"], "scale": 1.0, "norm": "before"},
+    "tapas": {
+        "like": "learned",
+        "text": "counted from 0; token_type_ids name cells of a table, and reset_position_index_per_cell counts each from 0",
+    },
+    "vilt": {"like": "learned", "text": "as without position_ids; patches, which follow them, have a table of their own"},
+    "vitdet": {
+        "like": "learned",
+        "encoding_else": "none",
+        "encoding_if": {"use_absolute_position_embeddings": "learned"},
+        "only": {"use_relative_position_embeddings": (False,), "window_block_indices": ([],), "residual_block_indices": ([],)},
+    },
+    "flava_multimodal_model": {"like": "llama", "encoding": "none", "causal": False},
+    "blip_text_model": {
+        "like": "learned",
+        "cross": True,
+        "only": {"is_decoder": (True,)},
+        "file": "blip_text",
+        "mask": "not described: causal where it writes; all tokens see each other where it compares a text with a picture",
+    },
+    "xclip_vision_model": {"like": "learned", "sees": "and a token of its frame that attention between the frames made"},
+    "videoprism_text_model": {"like": "sinusoidal", "softcap": "attn_logit_softcapping"},
     "longformer": {"like": "learned_roberta", "window": HALVED},
     "led": {"like": "blenderbot", "stacks": "led", "window": HALVED},
     "layoutlmv3": {
@@ -1069,6 +1107,8 @@ FAMILIES |= {
         "only": {"position_embedding_type": ("sine",)},
     },
     "table-transformer": {"like": "detr"},
+    "conditional_detr": {"like": "detr", "stacks": "detr_encoder"},
+    "pop2piano": {"like": "t5"},
     "bart": {"encoding": "learned", "scale": "head", "stacks": "encoder_decoder", "rows": "bart"},
     "blenderbot": {"like": "bart", "rows": "bert"},
     "marian": {"encoding": "sinusoidal", "scale": "head", "stacks": "encoder_decoder"},

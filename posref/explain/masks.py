@@ -91,6 +91,8 @@ def described(settings, group):
         found = replace(found, further_keys=GLOBAL.format(settings.model_type))
     if settings.model_type == "t5gemma2_decoder":
         found = replace(found, further_keys=MERGED)
+    if found.kind != "cross_attention" and {"sees", "mask"} & set(settings.family):
+        found = replace(found, further_keys=settings.family.get("sees"), mask_unknown=settings.family.get("mask"))
     if settings["attention_type"] == "block_sparse" and found.causal is False and found.kind == "full_attention":
         size, drawn = settings.count("block_size"), settings.count("num_random_blocks")
         words = BLOCK_SPARSE.format((5 + 2 * drawn) * size, size, drawn, settings.facts.get("module"))

@@ -54,7 +54,7 @@ def _answers(forward=None, generate=None, cached=None, images=None):
 
 def _of_a_picture(settings, group):
     axes = group.axes
-    pictured = "image_size" in settings.facts.get("defaults", {}) and "boxes" not in settings.family
+    pictured = "image_size" in settings.facts.get("defaults", {}) and "text" not in settings.family
     return "t" not in axes if axes else pictured
 
 

@@ -42,6 +42,7 @@ STACKS = {
     "t5": T5,
     "one": ONE,
     "detr": DETR,
+    "detr_encoder": {"encoder": DETR["encoder"]},
     "fastspeech2": FASTSPEECH2,
 }
 
@@ -114,6 +115,7 @@ def _group(settings, name, stack, indices):
     return replace(
         group,
         softmax_scale=_scale(settings, width),
+        softcap=settings.number(family["softcap"]) if "softcap" in family else None,
         norm=norm(settings, "full_attention", turned=False),
         convolution=_convolution(settings) if encoding == "convolution_input" else None,
         **added(settings, group, family.get("rows_key", stack.get("rows", "max_source_positions"))),

@@ -18,12 +18,13 @@ TYPES = (
     "llama mistral qwen2 qwen3_moe gemma2 gemma3_text gemma4_text gpt_oss deepseek_v3 deepseek_v32 deepseek_v4 "
     "beam llama4_text cohere2 smollm3 flint doge glm4 glm4_moe phi3 gpt_neox gptj nanochat olmo3 modernbert exaone4 "
     "beam qwen2_vl_text ernie4_5_vl_moe_text qwen3_next granite chameleon zaya dbrx qwen2_vl_vision "
-    "albert blip_2_qformer detr gpt_neo mpnet parakeet_encoder sam_vision_model trocr wav2vec2 "
+    "albert blip_2_qformer conditional_detr detr flava_multimodal_model gpt_neo mpnet parakeet_encoder sam_vision_model "
+    "trocr wav2vec2 "
     "pixtral dinov3_vit bert t5 gpt2 bart t5gemma t5gemma2 ministral3 mllama_text_model"
 )
 # rotary types of which nothing is said: their position has not been read
 UNREAD = (
-    "EvollaModel blt blt_local_decoder blt_local_encoder cohere_compass_text dots3_note_audio_encoder "
+    "EvollaModel blt blt_local_decoder blt_local_encoder dots3_note_audio_encoder "
     "dots3_note_text edgetam_video efficientloftr eomt_dinov3 evolla hunyuan_vl_text inkling2_vision "
     "minimax_m3_vl_vision moonshine_streaming musicflamingo nemotron3_5_transcribe_asr_audio "
     "nemotron3_5_transcribe_word_timestamp nemotron3_diarization_audio neomme pe_audio_video_encoder "

@@ -100,13 +100,15 @@ def boxed(said, model):
 
 
 def unordered(said, model):
-    """Tokens without position: in another order they give the same results, in that order."""
-    if not any(group["encoding"] == "unordered" for group in said):
-        return
+    """Tokens without position: in another order they give the same results, in that order; a class token may stand first."""
+    alone = any(group["encoding"] == "none" and group["kind"] == "full_attention" and not group["causal"] for group in said)
     inputs = models.inputs_of(model)
-    moved = {**inputs, "query_embeds": inputs["query_embeds"].roll(1, dims=1)}
+    name = next((name for name in ("query_embeds", "hidden_states") if name in inputs), None)
+    if name is None or not (alone or any(group["encoding"] == "unordered" for group in said)):
+        return
+    moved = {**inputs, name: inputs[name].roll(1, dims=1)}
     with models.torch.no_grad():
-        y, z = (model(**each).last_hidden_state for each in (inputs, moved))
+        y, z = (model(**each).last_hidden_state[:, -inputs[name].shape[1] :] for each in (inputs, moved))
     if not np.allclose(y.roll(1, dims=1), z, atol=1e-5):
         yield "its tokens in another order give other results, explained as without position"
 
@@ -207,6 +209,8 @@ def judge(model_type, groups, record):
     if "read" in configuration.family(model_type):
         record = record._replace(turns=[], attentions=[], tables=[], norms=[], softmaxes=[])
     stacks = {group["part"] for group in groups} - {""}
+    other = tuple(f"{stack}." for stack in STACKS if stacks and stack not in stacks)  # a stack that is not described
+    record = record._replace(attentions=[call for call in record.attentions if not call.layer.startswith(other)])
     said = {(layer["part"], i, crossed(layer)): layer for layer in groups for i in layer["indices"]}
     aspects, drifted = {key: {} for key in said}, []
     if configuration.family(model_type).get("shared"):  # one module, called once for each layer

@@ -227,7 +227,7 @@ SPECIAL = {  # what a class needs beside its sizes
     "data2vec-audio": {"num_conv_pos_embeddings": 2, "conv_pos_kernel_size": 5},
     "mobilebert": {"intra_bottleneck_size": 32},
     **{name: {"attention_type": "original_full"} for name in ("big_bird", "bigbird_pegasus")},
-    **{name: {"num_queries": 7, "d_model": 64, "image_size": 96} for name in ("detr", "table-transformer")},
+    **{name: {"num_queries": 7, "d_model": 64, "image_size": 96} for name in ("conditional_detr", "detr", "table-transformer")},
     "mpnet": {"relative_attention_num_buckets": 32, "pad_token_id": 1},
     **{name: {"attention_window": 6} for name in ("longformer", "led")},
     "longt5": {"local_radius": 3},
@@ -256,6 +256,7 @@ CROSSING = (
     "pix2struct_text_model",
     "pp_formulanet_text",
     "trocr",
+    "blip_text_model",
 )
 ANY_PICTURE = ("dinov3_vit", "pixtral")  # which take a picture that is no square
 NORM = re.compile(r"^(q|k|qk|query|key|q_b|kv)_?(layer)?_?norms?$")
@@ -513,11 +514,15 @@ def inputs_of(model):
         rows, columns = POOLED
         inputs["pixel_values"] = torch.rand(1, rows * columns, *_patch(model))
         inputs["pixel_position_ids"] = torch.tensor([[[x, y] for y in range(rows) for x in range(columns)]])
-    elif "pixel_values" in names and not inputs:
+    elif "pixel_values" in names and (not inputs or configuration.model_type == "vilt"):
         side = getattr(configuration, "image_size", 32)
         side = side if isinstance(side, int) else 32
         width = 3 * side // 2 if configuration.model_type in ANY_PICTURE else side
         inputs["pixel_values"] = torch.randn(1, getattr(configuration, "num_channels", 3), side, width)
+        if configuration.model_type == "xclip_vision_model":
+            inputs["pixel_values"] = inputs["pixel_values"].repeat(configuration.num_frames, 1, 1, 1)
+        if configuration.model_type == "videomae":
+            inputs["pixel_values"] = inputs["pixel_values"].repeat(1, configuration.num_frames, 1, 1, 1)
     if "use_cache" in names:
         inputs["use_cache"] = False
     if "bbox" in names:  # x0, y0, x1, y1, from 0 to 1 in UDOP
@@ -857,12 +862,15 @@ def _class_of(configuration):
         for kind in vars(file).values()
         if inspect.isclass(kind)
         and issubclass(kind, transformers.PreTrainedModel)
-        and kind.__module__ == home
+        and kind.__module__.rpartition(".")[0] == home.rpartition(".")[0]
         and _annotated(kind) == configuration.__name__
     ]
     if not found:
         raise ValueError(f"no module of {home} takes {configuration.__name__}")
-    return min(found, key=lambda kind: ("For" in kind.__name__, kind.__name__.endswith("PreTrainedModel"), len(kind.__name__)))
+    return min(
+        found,
+        key=lambda kind: (kind.__name__.endswith(("Stack", "PreTrainedModel")), "For" in kind.__name__, len(kind.__name__)),
+    )
 
 
 def _annotated(kind):
