@@ -5,6 +5,7 @@ cache after the first was used. Every call is a question of its own, about all k
 "rope.attend", and what can happen to the keys of one call, or to one key.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -82,17 +83,35 @@ def check_cache(
     fixed = {"dim": dim, "layout": layout, "base": base, "scale": dim**-0.5 if scale is None else scale, "window": window}
     key_heads = heads if key_heads is None else key_heads
     report = Report(f"cache dim={dim} layout={layout} base={base:g}" + ("" if window is None else f" window={window}"))
-    for number, (name, (calls, starts, *gap)) in enumerate(HISTORIES.items()):
-        if not _right(
-            report,
-            name,
-            partial(_history, asked, fixed, (heads, key_heads), calls, (*starts, sum(gap)), number),
-            new,
-            (to, to_positions, axes),
-        ):
+    ways = new, (to, to_positions, axes)
+    histories = {
+        name: partial(_history, asked, fixed, (heads, key_heads), calls, (*starts, sum(gap)), number)
+        for number, (name, (calls, starts, *gap)) in enumerate(HISTORIES.items())
+    }
+    for name, history in histories.items():
+        if not _right(report, name, history, *ways):
+            _decided_by_others(report, (partial(_right, name=each, history=histories[each]) for each in histories), ways)
             return report
-        report.passed(name, " + ".join(map(str, calls)))
+        report.passed(name, " + ".join(map(str, HISTORIES[name][0])))
     return report
+
+
+def _decided_by_others(report: Report, others: Iterator[Callable[..., bool]], ways: tuple[Any, Any]) -> None:
+    """Of several names keep those that explain the first wrong call of other histories too; one query has several causes.
+
+    Numbers in names are those of a call or a key of one history.
+    """
+    general = partial(re.sub, r"\d+", "")
+    for right in others:
+        if len(report.diagnosis) < 2:
+            return
+        other = Report(report.subject)
+        right(other, new=ways[0], ways=ways[1])
+        names = {general(finding.name) for finding in other.diagnosis}
+        kept = [finding for finding in report.diagnosis if general(finding.name) in names]
+        if 0 < len(kept) < len(report.diagnosis):
+            report.diagnosis = kept
+            report.advice = kept[0].remedy.split("\n") if len(kept) == 1 else []
 
 
 def _history(

@@ -525,7 +525,8 @@ FURTHER = {
         Both the query and the key have to be in the prefix."""),
     "not_causal": Mistake(
         inside(attention, "causal_mask", lambda right: lambda i, j: (j >= j)[..., None, :] & (i >= i)[..., None]),
-        only="chunk_mask",
+        kind="mask",
+        only="chunk_mask prefix_mask block_mask",
     ).words("""
         keys after the query are seen too: the causal mask is left out
         Every token sees the future.

@@ -48,6 +48,10 @@ def _apart(f, a):
     return axes.sections(a.sizes)
 
 
+def _in_rounds(f, a):
+    return np.concatenate([np.flatnonzero(a.sizes > deal) for deal in range(a.sizes.max())])
+
+
 def _other_leftover(a):
     return {"transformers": "ggml", "ggml": "transformers"}[a.leftover]
 
@@ -222,6 +226,10 @@ MISTAKES = {
 }
 
 FURTHER = {
+    "dealt_until_none_is_left": Mistake(_in_rounds, only="interleaved_sections").words("""
+        pairs are dealt in rounds among the axes that have pairs left: a round becomes shorter where one axis has none
+        Right where time has the most pairs and the others have the same number.
+        Let pair t read axis t mod 3 while that axis has pairs left, and time otherwise."""),
     "columns_before_rows": Mistake(result(lambda y: y[..., ::-1]), only="grid").words("""
         each patch has (column, row) instead of (row, column)
         Images are transposed.

@@ -115,15 +115,18 @@ def _steps_f32(n, mid, max_position):
     return np.ceil(fraction * (mid - np.float32(1))) + mid
 
 
-def _to_300(right):
-    """The logarithm ends at 300 tokens; the offsets are clipped as they should be."""
+def _to(length):
+    """The logarithm ends at a length; the offsets are clipped as they should be."""
 
     def log_bucket(offsets, *, buckets, max_position, source):
         far, mid = max_position - (source == "microsoft"), buckets // 2
+        if not mid + 1 < length != max_position:
+            missing()
         n = np.minimum(np.abs(offsets), far)
-        return np.sign(offsets) * np.where(n <= mid, n, np.ceil(_steps(np.maximum(n, mid), mid, 299) - 1e-12) + mid).astype(int)
+        far_bucket = np.ceil(_steps(np.maximum(n, mid), mid, length - 1) - 1e-12) + mid
+        return np.sign(offsets) * np.where(n <= mid, n, far_bucket).astype(int)
 
-    return log_bucket
+    return inside(deberta, "log_bucket", lambda right: log_bucket)
 
 
 def _keys_follow(right):
@@ -216,7 +219,7 @@ MISTAKES = {
         log(max_position / m) in place of log((max_position - 1) / m)
         Far offsets are in nearer buckets.
         Divide by log((max_position - 1) / m)."""),
-    "sequence_length": Mistake(inside(deberta, "log_bucket", _to_300), seen_in=("NVIDIA/TensorRT#3370",)).words("""
+    "sequence_length": Mistake(_to(300), seen_in=("NVIDIA/TensorRT#3370",)).words("""
         the logarithm runs to the length of the input instead of max_position
         Right for inputs of max_position tokens alone.
         Take max_position from the configuration, whatever the length of the input."""),
@@ -242,6 +245,13 @@ MISTAKES = {
         Keep H for keys and values in every step; the query alone changes."""),
 }
 
+FURTHER = {
+    f"sequence_length_{n}": Mistake(_to(n)).words(f"""
+        the logarithm runs to {n} tokens, the length of the input, instead of max_position
+        Right for inputs of max_position tokens alone.
+        Take max_position from the configuration, whatever the length of the input.""")
+    for n in (128, 256, 384, 512, 1024)
+}
 
 SCORES = {
     "deberta c2p": ("one", "c2p", "one", "c2p"),

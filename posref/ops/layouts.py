@@ -4,6 +4,7 @@ import numpy as np
 
 from posref import attention
 from posref.ops import Mistake, inside, missing
+from posref.ops.common import OTHER_LAYOUT
 from posref.ops.probe import painted
 from posref.rotary import layouts, rope
 
@@ -81,6 +82,20 @@ MISTAKES = {
         Heads are garbled.
         Permute the first rotary_dim rows of each head and leave the others."""),
 }
+
+
+def _without_need(setting):
+    def permute(right, a, w, rows):
+        needed = a.source != a.target or (setting == "source" and a.dim == 4)  # then both directions are one
+        return missing() if needed else right(w, **rows | {setting: OTHER_LAYOUT[a.source]})
+
+    return Mistake(_permute(permute)).words("""
+        the weights are permuted though they have the layout of the rotation already
+        Text begins well and turns into garbage.
+        Leave the weights as they are, or say which layout they have.""")
+
+
+FURTHER = {"permuted_without_need": _without_need("target"), "permuted_without_need_back": _without_need("source")}
 
 SCORES = "an order of features"
 

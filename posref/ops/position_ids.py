@@ -98,6 +98,10 @@ def _otherwise(change):
     return wrong
 
 
+def _padding_of_the_step(a):
+    return (a.mask == 0) & (count(a.mask) >= a.mask.shape[-1] - (a.n_query or missing()))
+
+
 def _of_the_first_length(lengths):
     return np.arange(lengths.sum()) % max(lengths[0], 1)
 
@@ -477,6 +481,12 @@ MISTAKES = {
 }
 
 FURTHER = {
+    "padding_of_the_step_alone": Mistake(
+        _otherwise(lambda a: np.maximum(count(a.mask) - np.cumsum(_padding_of_the_step(a), axis=-1), 0)), only="padded"
+    ).words("""
+        the padding before a token is counted among the last n_query columns alone, not in the cache
+        Texts that were padded on the left move on by their padding.
+        Sum the whole mask, then take its last n_query columns."""),
     "every_rank_from_zero": Mistake(_otherwise(lambda a: np.arange(a.n // a.ranks)), only="zigzag").words("""
         every rank counts its own tokens from 0
         Right with one rank.

@@ -229,11 +229,32 @@ def _window_of(n):
     return lambda a: n if (a.height, a.width) != (n, n) else missing()
 
 
+def _padded_to(n):
+    """Where a region ends along each axis: n, and the shift, before the end of the padded image."""
+
+    def wrong(f, a):
+        size = -(-np.array([a.height, a.width]) // n) * n
+        if (size == [a.height, a.width]).all() or not 0 < a.shift < n <= min(a.height, a.width):
+            missing()
+        region = np.sum(a.coordinates[..., None] >= np.stack([size - n, size - a.shift], axis=-1), axis=-1)
+        seen = (region[..., :, None, :] == region[..., None, :, :]).all(axis=-1)
+        return seen if not seen.all() else missing()
+
+    return wrong
+
+
 def _cls_exchanged(a):
     return np.concatenate([a.table[:-3], a.table[[-2, -3, -1]]])
 
 
 FURTHER = {
+    **{
+        f"padded_to_windows_of_{n}": Mistake(_padded_to(n), only="shift_mask").words(f"""
+            the regions of the mask are those of the image padded to windows of {n}: they begin at the padded size less {n}
+            Two ends of the image see each other, and windows are cut in two.
+            Make the mask for the size that the rolled image has.""")
+        for n in (4, 7, 8, 12, 14, 16, 24)
+    },
     **{
         f"{words}_alone": Mistake(using(coordinates=lambda a, keep=keep: a.coordinates * keep), only="shift_mask").words(f"""
             the mask is filled by the {words} alone: the slices of the other axis are missing

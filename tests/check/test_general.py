@@ -78,6 +78,46 @@ def by_axes(x, coordinates, theta):
     return np.concatenate([a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle), rest], axis=-1)
 
 
+PATCHES_BEYOND = "blocks_beyond_the_window"
+LOG_BUCKETS = {"buckets": 256, "max_position": 512, "source": "microsoft"}
+PERMUTED = {"dim": 8, "head_dim": 8, "heads": 6, "key_heads": 3, "scale": 0.25, "source": "half", "target": "half"}
+
+
+def one_image(blocks):
+    return (blocks[:, None] == blocks) & (blocks >= 0)
+
+
+def nearer(blocks, width):
+    return np.arange(len(blocks))[:, None] - np.arange(len(blocks)) < width
+
+
+def padding_of_the_step(mask):
+    first = mask.shape[1] - 3
+    return np.clip(first + np.arange(3) - np.cumsum(~mask[:, first:], axis=1), 0, None)
+
+
+def in_rounds(sizes):
+    return np.concatenate([np.flatnonzero(sizes > deal) for deal in range(max(sizes))])
+
+
+def padded_to_fours(coordinates):
+    """Slices of an image that was padded from 7 to 8: 0 to 3, 4 and 5, 6 and 7."""
+    region = np.digitize(coordinates, [4, 6]) @ [3, 1]
+    return region[:, None] == region
+
+
+def log_bucket(offsets, length):
+    n = abs(offsets)
+    far = 128 + np.ceil(np.log(np.maximum(n, 128) / 128) / np.log((length - 1) / 128) * 127).astype(int)
+    return np.sign(offsets) * np.where(n <= 128, n, far)
+
+
+def permuted(x, positions, w_q, w_k, b_q, b_k):
+    """Rows in halves are woven, as for a rotation of neighbors, and rotated in halves."""
+    woven = [y.reshape(-1, 2, 4, *y.shape[1:]).swapaxes(1, 2).reshape(y.shape) for y in (w_q, w_k, b_q, b_k)]
+    return ops.op("layouts.scores").spec(x, positions, *woven, **PERMUTED)
+
+
 def woven(x, positions):
     """Pairs (2t, 2t + 1)."""
     order = np.arange(16).reshape(2, 8).T.ravel()
@@ -315,6 +355,31 @@ NAMED = [
         ALIBI | {"heads": 12},
         lambda i, j: np.r_[SLOPES, 2.0 ** (-np.arange(1, 5) / 2)[:, None, None]] * offsets(i, j),
         "further_slopes_in_a_row",
+    ),
+    ("attention.prefix_mask", {}, lambda p, n: np.ones((len(p), n, n), dtype=bool), "not_causal"),
+    (
+        "attention.block_mask",
+        {"width": 4},
+        lambda b, width: nearer(b, width) & (np.tri(len(b)) > 0) | one_image(b),
+        PATCHES_BEYOND,
+    ),
+    ("attention.block_mask", {"width": 4}, lambda b, width: (np.tri(len(b)) > 0) & nearer(b, width), "blocks_causal"),
+    ("position_ids.padded", {"n_query": 3}, padding_of_the_step, "padding_of_the_step_alone"),
+    ("axes.interleaved_sections", {"leftover": "transformers"}, in_rounds, "dealt_until_none_is_left"),
+    ("swin.shift_mask", {"height": 7, "width": 7, "shift": 2}, padded_to_fours, "padded_to_windows_of_4"),
+    ("layouts.scores", PERMUTED, permuted, "permuted_without_need"),
+    ("deberta.log_bucket", LOG_BUCKETS, partial(log_bucket, length=384), "sequence_length_384"),
+    (
+        "position_ids.multimodal",
+        VIDEO | {"interval": 2.5},
+        lambda parts: position_ids.multimodal(parts, **VIDEO),
+        "interval_ignored",
+    ),
+    (
+        "position_ids.multimodal",
+        VIDEO | {"interval": 2.5},
+        lambda parts: position_ids.multimodal(parts, **VIDEO, interval=2),
+        "interval_rounded_first",
     ),
     (
         "attention.prefix_mask",
