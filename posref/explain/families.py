@@ -1117,7 +1117,7 @@ FAMILIES |= {
     "umt5": {"like": "t5", "every_layer": True},
     "longt5": {
         "like": "t5",
-        "only": {"encoder_attention_type": ("local",)},
+        "only": {"encoder_attention_type": ("local", "transient-global")},
         "window": {"key": "local_radius", "plus": 1, "stack": "encoder"},
     },
     "udop": {

@@ -75,6 +75,10 @@ CROSSING = [
     "xmod",
 ]
 GLOBAL = "tokens of global_attention_mask see all tokens, by projections of their own, and all tokens see them (modeling_{}.py)"
+SUMMED = (
+    "and one key for each {} tokens: their sum, normed, with a bias by bucket of the distance of blocks from a second table "
+    "(modeling_longt5.py)"
+)
 MERGED = "and all tokens of the encoder, in the same softmax (modeling_t5gemma2.py)"
 
 
@@ -89,6 +93,8 @@ def described(settings, group):
         found = replace(found, mask_unknown=NO_BLOCKS[outer])
     if settings.model_type in ("longformer", "led") and found.kind == "sliding_attention":
         found = replace(found, further_keys=GLOBAL.format(settings.model_type))
+    if found.bias and "blocks" in found.bias:
+        found = replace(found, further_keys=SUMMED.format(found.bias["blocks"]))
     if settings.model_type == "t5gemma2_decoder":
         found = replace(found, further_keys=MERGED)
     if found.kind != "cross_attention" and {"sees", "mask"} & set(settings.family):

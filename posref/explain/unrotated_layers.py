@@ -189,13 +189,16 @@ def sides(settings, key):
 
 def _t5(settings, group):
     family = settings.family
+    summed = settings["encoder_attention_type"] == "transient-global" and not group.causal
     return {
         "call": "t5.bias",
         "buckets": settings.count(family.get("buckets", "relative_attention_num_buckets")),
         "max_distance": settings.count(family.get("reach", "relative_attention_max_distance")) or 128,
         "bidirectional": not group.causal,
         "table_of": "every layer" if family.get("every_layer") else "layer 0, used by all",
-    } | ({"times": "t5.gate of the layer's input"} if family.get("gated") else {})
+        **({"times": "t5.gate of the layer's input"} if family.get("gated") else {}),
+        **({"blocks": settings.count("global_block_size")} if summed else {}),
+    }
 
 
 def _boxes(settings, group):

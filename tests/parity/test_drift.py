@@ -102,6 +102,7 @@ VARIANTS = {
     "the sinusoid of DETR": ("detr", {"position_embedding_type": "sine"}),
     "causal by a key": ("xlm", {"causal": True}),
     "blocks of a long text": ("big_bird", {"attention_type": "block_sparse"}),
+    "sums of blocks": ("longt5", {"encoder_attention_type": "transient-global", "global_block_size": 4}),
     "a head of its own": ("recurrent_gemma", {"head_dim": 8}),
     "nested": ("olmo3", {"rope_parameters": {kind: {"rope_theta": 7.0} for kind in ("full_attention", "sliding_attention")}}),
 }

@@ -452,6 +452,8 @@ def scores(layer, call, record, aspects):
 
 def by_itself(layer, call, record, aspects):
     """An attention beside the interface: its scores are made of what two of its linear layers gave, as said."""
+    if layer["bias"] and "blocks" in layer["bias"]:
+        yield from summed(layer, call, record)
     if layer["window"] and (call.scores.ndim == 5 or call.scores.shape[2:] == (layer["heads"], 2 * layer["window"] - 1)):
         values = {"scores": -np.inf, "weights": 0.0}
         call = call._replace(**{name: squared(getattr(call, name), empty) for name, empty in values.items()})
@@ -486,16 +488,34 @@ def by_itself(layer, call, record, aspects):
 
 
 def squared(x, empty):
-    """A band of keys (Longformer), or those of a block and its neighbours (LongT5), as (1, heads, tokens, tokens)."""
+    """A band of keys (Longformer), or those of a block and its neighbours (LongT5, sums follow), as (1, heads, tokens, tokens)."""
     n = models.TOKENS
     y = np.full((1, x.shape[2], n, n), empty, x.dtype)
     for i in range(n):
         size = x.shape[3] if x.ndim == 5 else x.shape[3] // 2
         block, place = divmod(i, size) if x.ndim == 5 else (i, 0)
-        row, first = (x[0, block, :, place], (block - 1) * size) if x.ndim == 5 else (x[0, i], i - size)
+        row, first = (x[0, block, :, place, : 3 * size], (block - 1) * size) if x.ndim == 5 else (x[0, i], i - size)
         seen = [j for j in range(first, first + row.shape[-1]) if 0 <= j < n]
         y[0, :, i, seen] = row[:, [j - first for j in seen]].T
     return y
+
+
+def summed(layer, call, record):
+    """The scores of the keys of LongT5 that are sums of blocks of tokens; the last block takes what is left over."""
+    said, n = layer["bias"], models.TOKENS
+    (x, q), (given, k) = (record.linears[name] for name in (f"{call.layer}.q", f"again {call.layer}.k"))
+    first = next(each.module for each in record.softmaxes if hasattr(each.module, "global_relative_attention_bias"))
+    block = np.minimum(np.arange(n) // said["blocks"], n // said["blocks"] - 1)
+    sums = np.stack([x[0, block == i].sum(axis=0) for i in range(block[-1] + 1)])
+    q, k = (y.reshape(-1, layer["heads"], layer["head_dim"]).swapaxes(0, 1).astype(float) for y in (q, k))
+    table = first.global_relative_attention_bias.weight.detach().double().numpy()
+    rule = {"max_distance": said["max_distance"], "bidirectional": said["bidirectional"]}
+    expected = q @ k.swapaxes(-1, -2) + t5.bias(block, np.arange(len(sums)), table, **rule)
+    found = call.scores[0].swapaxes(0, 1).reshape(layer["heads"], -1, call.scores.shape[-1])[:, :n, -len(sums) :]
+    if not np.allclose(given[0], sums / np.sqrt((sums**2).mean(axis=-1, keepdims=True) + 1e-6), atol=1e-4):
+        yield f"its keys are not normed sums of {said['blocks']} tokens"
+    if not np.allclose(found, expected, atol=1e-3):
+        yield f"its scores of sums of {said['blocks']} tokens are not as explained"
 
 
 def by_weights(call, record):

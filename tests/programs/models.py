@@ -700,7 +700,7 @@ def _linear(module):
 def _watch_linear(module, name, record):
     def given(_, x, y):
         pair = [each[0] if isinstance(each, tuple) else each for each in (x, y)]
-        record.linears[name] = tuple(map(_array, pair))
+        record.linears["again " * (name in record.linears) + name] = tuple(map(_array, pair))
 
     return module.register_forward_hook(given)
 
