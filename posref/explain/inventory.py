@@ -13,12 +13,23 @@ NO_STACK = re.compile(r"^num_sparse_|^iou_head_|predictor|wavenet|^max_|^min_|^s
 # a key that names each layer, read where no key counts them
 LISTS = ("layer_types", "layers_block_type", "hybrid_override_pattern", "attn_layers", "block_configs", "attention_types")
 FURTHER = ("num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers")  # they draft further tokens (MTP)
+UNKNOWN = "posref does not know how they use positions"
 WHY = {
     "linear_attention": "a state that decays orders the tokens",
     "conv": "a short convolution orders the tokens",
     "no_attention": "the file says that these layers have no attention",
     "moe": "experts; tokens do not meet in this layer",
     "mlp": "a feed-forward layer; tokens do not meet in it",
+}
+
+BOXES = "as in LayoutLMv3: tables of places and boxes, and T5's buckets; not compared, since its module needs detectron2"
+CONVOLUTIONS = (
+    "align_vision_model bit convnext convnextv2 dinov3_convnext efficientnet focalnet hgnet_v2 mobilenet_v1 mobilenet_v2 "
+    "regnet resnet rt_detr_resnet"
+)
+REASONS = {
+    **dict.fromkeys(("layoutlmv2", "layoutxlm"), BOXES),
+    **dict.fromkeys(CONVOLUTIONS.split(), "they are convolutions without attention: their weights read neighbours in order"),
 }
 
 
@@ -97,4 +108,4 @@ def _entry(settings, kind, key, indices):
 def _why(settings, kind, key):
     if settings.doubt:
         return settings.doubt
-    return "they draft further tokens" if key in FURTHER else WHY.get(kind, "posref does not know how they use positions")
+    return "they draft further tokens" if key in FURTHER else WHY.get(kind, REASONS.get(settings.model_type, UNKNOWN))

@@ -488,7 +488,7 @@ def by_itself(layer, call, record, aspects):
 
 
 def squared(x, empty):
-    """A band of keys (Longformer), or those of a block and its neighbours (LongT5, sums follow), as (1, heads, tokens, tokens)."""
+    """A band of keys (Longformer), or those of a block and its neighbours (LongT5), as (1, heads, tokens, tokens)."""
     n = models.TOKENS
     y = np.full((1, x.shape[2], n, n), empty, x.dtype)
     for i in range(n):
