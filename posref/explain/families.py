@@ -47,7 +47,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     cross       True where each layer of a decoder also attends to an encoder; or the key that says which layers do
     shared      True where all layers have the same weights
     text        which rows the tokens of the text have, where others stand beside them
-    sees        which keys a query sees beside those of the mask; mask: why it is not described
+    sees        per stack, which keys a query sees beside those of the mask; mask: why it is not described
     encoding_if  boolean keys of the file, and what the first that is true makes of `encoding`; encoding_else: where none is
     others      sinks, softcap, temperature, axes, chunk
 
@@ -1033,7 +1033,7 @@ FAMILIES |= {
         "file": "blip_text",
         "mask": "not described: causal where it writes; all tokens see each other where it compares a text with a picture",
     },
-    "xclip_vision_model": {"like": "learned", "sees": "and a token of its frame that attention between the frames made"},
+    "xclip_vision_model": {"like": "learned", "sees": {"": "and a token of its frame that attention between the frames made"}},
     "videoprism_text_model": {"like": "sinusoidal", "softcap": "attn_logit_softcapping"},
     "longformer": {"like": "learned_roberta", "window": HALVED},
     "led": {"like": "blenderbot", "stacks": "led", "window": HALVED},
@@ -1119,6 +1119,15 @@ FAMILIES |= {
         "like": "t5",
         "only": {"encoder_attention_type": ("local", "transient-global")},
         "window": {"key": "local_radius", "plus": 1, "stack": "encoder"},
+    },
+    "prophetnet": {
+        "like": "bart",
+        "stacks": "prophetnet",
+        "decoder": "learned_and_buckets",
+        "rows": "prophetnet",
+        "buckets": "num_buckets",
+        "reach": "relative_max_distance",
+        "sees": {"decoder": "its streams that predict later tokens are not described"},
     },
     "udop": {
         "like": "t5",

@@ -13,6 +13,7 @@ TOKENS = "position_ids.padded(mask, filler=0)"
 ROWS = {
     "bert": PLACES,
     "bart": "arange(n) + 2",
+    "prophetnet": "arange(n) + {first}",
     "opt": "learned.position_ids(mask, convention='opt')",
     "roberta": "learned.position_ids(ids != {pad}, convention='roberta', padding_idx={pad})",
 }
@@ -61,10 +62,10 @@ def _of_a_picture(settings, group):
 def _forward(settings, group):
     if group.encoding == "alibi":  # BLOOM and Falcon count the tokens of the mask, MPT places
         return ROWS.get(settings.family.get("rows"), TOKENS)
-    if group.encoding not in ("learned", "sinusoidal"):
+    if group.encoding not in ("learned", "learned_and_buckets", "sinusoidal"):
         return PLACES
     pad = settings.count("pad_token_id", least=0)
-    return ROWS[settings.family.get("rows", "bert")].format(pad="pad_token_id" if pad is None else pad)
+    return ROWS[settings.family.get("rows", "bert")].format(pad="pad_token_id" if pad is None else pad, first=(pad or 0) + 1)
 
 
 def _cached(forward):

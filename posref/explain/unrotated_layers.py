@@ -33,6 +33,10 @@ FASTSPEECH2 = {
     for name in ("encoder", "decoder")
 }
 DETR = {name: {**stack, "causal": False} for name, stack in ENCODER_DECODER.items()}
+PROPHETNET = {
+    name: {"layers": f"num_{name}_layers", "heads": f"num_{name}_attention_heads", "causal": name == "decoder"}
+    for name in ("encoder", "decoder")
+}
 ONE = {"": {"layers": "num_hidden_layers", "heads": "num_attention_heads", "causal": None}}
 DECODER = {"": {key: ENCODER_DECODER["decoder"][key] for key in ("layers", "heads", "rows", "causal")}}
 STACKS = {
@@ -41,6 +45,7 @@ STACKS = {
     "led": LED,
     "t5": T5,
     "one": ONE,
+    "prophetnet": PROPHETNET,
     "detr": DETR,
     "detr_encoder": {"encoder": DETR["encoder"]},
     "fastspeech2": FASTSPEECH2,
@@ -151,7 +156,7 @@ def added(settings, group, rows="max_source_positions"):
     scored = settings.family.get("also", group.encoding)
     table = settings.number(rows) or settings.number("max_position_embeddings")
     return {
-        "table": table if group.encoding in ("learned", "learned_2d", "object_queries", "sinusoidal") else None,
+        "table": table if group.encoding in AT_THE_INPUT else None,
         "bias": BIASES[scored](settings, group) if scored in BIASES else None,
     }
 
@@ -279,7 +284,14 @@ def _inkling(settings, group):
     return {"call": "inkling.bias", "curves": settings.count("d_rel"), "extent": group.window or settings.count("rel_extent")}
 
 
+def _t5_of_token(settings, group):
+    """The rows are those that the query's token projects (modeling_prophetnet.py)."""
+    return {**_t5(settings, group), "call": "t5.bucket", "table_of": "each token, projected from it"}
+
+
+AT_THE_INPUT = ("learned", "learned_2d", "learned_and_buckets", "object_queries", "sinusoidal")
 BIASES = {
+    "learned_and_buckets": _t5_of_token,
     "t5": _t5,
     "boxes": _boxes,
     "alibi": _alibi,

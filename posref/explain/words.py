@@ -18,6 +18,8 @@ ENCODINGS = {
     "learned": "a learned table at the input (absolute.learned), {table}",
     "sinusoidal": "a fixed table at the input (absolute.sinusoidal)",
     "boxes": "two learned tables of rows and columns at the input; biases by bucket of the offset and of boxes (relative.t5)",
+    "learned_and_buckets": "a learned table at the input (absolute.learned), {table}; biases by bucket, which the query's "
+    "token projects (relative.t5)",
     "t5": "a bias by bucket of the offset (relative.t5)",
     "alibi": "a bias that grows with the distance (relative.alibi)",
     "disentangled": "scores with relative positions (relative.deberta)",
@@ -296,7 +298,6 @@ def length_words(group):
 
 COUNTED = {  # what an expression of posref.explain.positions says
     "arange(n)": "0, 1, 2, ..; padding is counted",
-    "arange(n) + 2": "2, 3, 4, ..; padding is counted",
     "position_ids.padded(mask, filler=0)": "the tokens of the mask are counted from 0; padding has 0",
     "learned.position_ids(mask, convention='opt')": "the tokens of the mask are counted from 2; padding has 1",
 }
@@ -313,6 +314,9 @@ def _positions(found):
 
 
 def _in_words(expression):
+    if expression not in COUNTED and expression.startswith("arange(n) + "):
+        first = int(expression.removeprefix("arange(n) + "))
+        return f"{first}, {first + 1}, {first + 2}, ..; padding is counted"
     return COUNTED.get(expression, "tokens that are no padding are counted from padding_idx + 1; padding has padding_idx")
 
 

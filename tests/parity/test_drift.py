@@ -287,6 +287,8 @@ WRONG = {
     "buckets of boxes": ("layoutlmv3", {"box_buckets": ("rel_pos_bins", "max_rel_pos")}, "its scores"),
     "distances of boxes": ("udop", {"box_buckets": (32, 128)}, "its output"),
     "no boxes": ("udop", {"encoder": "t5"}, "its output"),
+    "no rows of the token": ("prophetnet", {"decoder": "learned"}, "its scores"),
+    "buckets of the token's rows": ("prophetnet", {"reach": "num_encoder_layers"}, "its scores"),
     "no bias of buckets": ("mpnet", {"also": None}, "its scores"),
     "no distances": ("wav2vec2-conformer", {"encoding": "learned"}, "its output"),
     "no trained objects": ("detr", {"decoder": "sinusoidal_2d"}, "adds"),

@@ -452,25 +452,28 @@ def scores(layer, call, record, aspects):
 
 def by_itself(layer, call, record, aspects):
     """An attention beside the interface: its scores are made of what two of its linear layers gave, as said."""
-    if layer["bias"] and "blocks" in layer["bias"]:
+    called = layer["bias"]["call"] if layer.get("bias") else None
+    if layer.get("bias") and "blocks" in layer["bias"]:
         yield from summed(layer, call, record)
     if layer["window"] and (call.scores.ndim == 5 or call.scores.shape[2:] == (layer["heads"], 2 * layer["window"] - 1)):
         values = {"scores": -np.inf, "weights": 0.0}
         call = call._replace(**{name: squared(getattr(call, name), empty) for name, empty in values.items()})
     rows, keys = call.scores.shape[-2:]
+    if call.scores.ndim == 5 and called == "t5.bucket":  # streams of which nothing is said
+        return
     batch = call.scores.size // (layer["heads"] * rows * keys)  # windows of a picture, or one
     if call.scores.size != batch * layer["heads"] * rows * keys:
         aspects["scores"] = "its softmax has other axes"
         return
     s, weights = (x.reshape(batch, -1, rows, keys)[0].astype(np.float64) for x in (call.scores, call.weights))
     yield from compared_masks(layer, weights[0] > 0, aspects)
-    called = layer["bias"]["call"] if layer.get("bias") else None
     if called not in BESIDE:
         aspects["scores"] = f"the terms of {called} are not recorded here"
         return
     owner = call.layer.removesuffix(".softmax")
     made = [y.astype(np.float64) for name, (_, y) in record.linears.items() if name.startswith(f"{owner}.")]
-    made = [y.reshape(-1, y.shape[-1])[:rows] if layer["window"] else y for y in made]  # they may be padded
+    longer = layer["window"] or called == "t5.bucket"  # they may be padded, or other streams follow
+    made = [y.reshape(-1, y.shape[-1])[:rows] if longer else y for y in made]
     made = [y.reshape(batch, -1, y.shape[-1])[0] if batch > 1 else y for y in made] + by_weights(call, record)
     turned = [turn.after[0].astype(np.float64) for turn in record.turns if turn.layer == owner]
     if layer["encoding"] == "rope" and {x.shape[-1] for x in turned} != {layer["head_dim"]}:
@@ -535,6 +538,15 @@ def gates(call, record):
     return t5.gate(x, *(number.detach().double().numpy() for number in numbers))[..., None]
 
 
+def token_terms(layer, call, record, q, k):
+    """The rows that a ProphetNet layer projects from each token; those of the streams that predict follow."""
+    said, n = layer["bias"], q.shape[-2]
+    rows = record.linears[f"{call.layer}.relative_pos_embeddings"][1][0, :n].astype(float).reshape(n, said["buckets"], -1)
+    rule = {name: said[name] for name in ("buckets", "max_distance", "bidirectional")}
+    at = t5.bucket(np.arange(n) - np.arange(n)[:, None], **rule)
+    return np.moveaxis(np.take_along_axis(rows, at[..., None], axis=1), -1, 0)
+
+
 def distance_terms(layer, call, record, q, k):
     """The terms by posref, from a sinusoid of each distance, its projection, and the two trained vectors of the module."""
     n, said = q.shape[-2], layer["bias"]
@@ -578,6 +590,7 @@ def swin_terms(layer, call, record, *_):
 BESIDE = {
     "swin.bias_with_cls": swin_terms,
     None: lambda *_: 0.0,
+    "t5.bucket": token_terms,
     "t5.bias": lambda layer, call, record, q, k: t5_bias(layer, Pair(call.layer, call.module, q, k), record),
     "transformer_xl.scores": distance_terms,
     "decomposed.bias": decomposed_terms,

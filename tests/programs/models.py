@@ -231,6 +231,13 @@ SPECIAL = {  # what a class needs beside its sizes
     "mpnet": {"relative_attention_num_buckets": 32, "pad_token_id": 1},
     **{name: {"attention_window": 6} for name in ("longformer", "led")},
     "longt5": {"local_radius": 3},
+    "prophetnet": {
+        "num_encoder_layers": 3,
+        "num_decoder_layers": 3,
+        "num_decoder_attention_heads": 8,
+        "num_buckets": 8,
+        "relative_max_distance": 16,
+    },
     "layoutlmv3": {
         "coordinate_size": 8,
         "shape_size": 16,
@@ -470,6 +477,7 @@ def position_tables(model):
 
 
 def _rows(y):
+    y = y[0] if isinstance(y, tuple) else y
     return _array(y).reshape(-1, y.shape[-1])[:, 0].astype(int)
 
 
