@@ -130,3 +130,20 @@ def few(x, positions):
     assert cli.main(asked) == 0
     assert cli.main([*asked, "--seed", "7"]) == 1
     assert "failed: shape batch=" in capsys.readouterr().out
+
+
+def attention(q, k, v, mask, subtracted):
+    """In float32, where exp(s) overflows; what is NaN, as rows without keys are, becomes 0."""
+    with np.errstate(all="ignore"):
+        s = np.where(mask, np.float32(0.25) * q @ k.swapaxes(-1, -2), np.float32(-np.inf))
+        powers = np.exp(s - s.max(axis=-1, keepdims=True) if subtracted else s)
+        return np.nan_to_num(powers / powers.sum(axis=-1, keepdims=True)) @ v
+
+
+def test_nan_may_be_read_as_0_in_rows_without_keys_and_nowhere_else():
+    right, hidden = (
+        check(lambda q, k, v, mask, way=way: attention(q, k, v, mask, way), "attention.attend", scale=0.25, seed=1)
+        for way in (True, False)
+    )
+    assert right.ok, right
+    assert not hidden.ok
