@@ -275,7 +275,7 @@ def _seconds(caller: Caller, a: Arguments) -> float:
 
 
 def negative_positions(report: Report, caller: Caller, settings: dict[str, Any], first: engine.Question) -> None:
-    """Positions below 0, where the specification has such.
+    """Positions below 0, where the specification has numbers.
 
     Who clamps them at 0, raises, returns NaN, or reads a table from its end refuses them, and is not accused; nor is who hides
     keys below 0, as padding.
@@ -296,6 +296,8 @@ def negative_positions(report: Report, caller: Caller, settings: dict[str, Any],
         return
     except Misbehaved as error:
         report.skipped("negative positions", f"none: {error}")
+        return
+    if np.isnan(question.right).any():
         return
     part = Report(report.subject)
     if judged(part, question, got):
