@@ -47,6 +47,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     cross       True where each layer of a decoder also attends to an encoder; or the key that says which layers do
     shared      True where all layers have the same weights
     text        which rows the tokens of the text have, where others stand beside them
+    vectors     of Shaw: keys of the largest offset to the left and to the right, and which offset
     sees        per stack, which keys a query sees beside those of the mask; mask: why it is not described
     encoding_if  boolean keys of the file, and what the first that is true makes of `encoding`; encoding_else: where none is
     others      sinks, softcap, temperature, axes, chunk
@@ -1095,6 +1096,25 @@ FAMILIES |= {
     "wav2vec2": {"like": "learned", "encoding": "convolution_input"},
     "wavlm": {"like": "wav2vec2", "also": "t5", "buckets": "num_buckets", "reach": "max_bucket_distance", "gated": True},
     "conformer": {"like": "learned", "encoding": "transformer_xl"},
+    "wav2vec2-bert": {
+        "like": "learned",
+        "encoding": "relative",
+        "only": {"position_embeddings_type": ("relative_key",)},
+        "vectors": ("left_max_position_embeddings", "right_max_position_embeddings", "j - i"),
+    },
+    "granite_speech_encoder": {
+        "like": "learned",
+        "encoding": "relative",
+        "head": "dim_head",
+        "chunk": "context_size",
+        "vectors": ("max_pos_emb", "max_pos_emb", "i - j"),
+    },
+    "granite_speech_plus_encoder": {"like": "granite_speech_encoder"},
+    "granite_speech5_encoder": {
+        "like": "granite_speech_encoder",
+        "head": "head_dim",
+        "vectors": ("max_position_embeddings", "max_position_embeddings", "i - j"),
+    },
     "wav2vec2-conformer": {"like": "conformer", "only": {"position_embeddings_type": ("relative",)}},
     "fastspeech2_conformer": {"like": "conformer", "stacks": "fastspeech2", "cross": False},
     "detr": {

@@ -120,6 +120,7 @@ def _group(settings, name, stack, indices):
     return replace(
         group,
         softmax_scale=_scale(settings, width),
+        chunk=settings.count(family["chunk"]) if "chunk" in family else None,
         softcap=settings.number(family["softcap"]) if "softcap" in family else None,
         norm=norm(settings, "full_attention", turned=False),
         convolution=_convolution(settings) if encoding == "convolution_input" else None,
@@ -279,6 +280,11 @@ def _transformer_xl(settings, group):
     return {"call": "transformer_xl.scores", "base": 10000, "layout": "interleaved", "dim": settings.count("hidden_size")}
 
 
+def _shaw(settings, group):
+    left, right, offset = settings.family["vectors"]
+    return {"call": "shaw.scores", "left": settings.count(left), "right": settings.count(right), "offset": offset}
+
+
 def _inkling(settings, group):
     """A window is also the extent of the bias (modeling_inkling.py)."""
     return {"call": "inkling.bias", "curves": settings.count("d_rel"), "extent": group.window or settings.count("rel_extent")}
@@ -301,4 +307,5 @@ BIASES = {
     "decomposed": _decomposed,
     "swin_with_cls": _swin_with_cls,
     "transformer_xl": _transformer_xl,
+    "relative": _shaw,
 }

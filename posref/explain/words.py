@@ -37,6 +37,8 @@ ENCODINGS = {
     "convolution_input": "a convolution of the input is added to it, before the first layer (absolute.zero_padding)",
     "transformer_xl": "scores with sinusoids of the distance and two trained vectors (relative.transformer_xl); each layer "
     "also has a convolution over neighbours",
+    "relative": "a trained vector for each offset, times the query (relative.shaw); each layer also has a convolution over "
+    "neighbours",
     "decomposed": "a bias by rows and one by columns, which the query's token chooses (relative.decomposed)",
     "swin": "a bias by rows and columns between patches of a window (relative.swin)",
     "swin_with_cls": "a bias by rows and columns between patches of a picture, with [CLS] in front (relative.swin)",

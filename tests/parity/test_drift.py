@@ -287,6 +287,13 @@ WRONG = {
     "buckets of boxes": ("layoutlmv3", {"box_buckets": ("rel_pos_bins", "max_rel_pos")}, "its scores"),
     "distances of boxes": ("udop", {"box_buckets": (32, 128)}, "its output"),
     "no boxes": ("udop", {"encoder": "t5"}, "its output"),
+    "other offsets": ("granite_speech_encoder", {"vectors": ("max_pos_emb", "max_pos_emb", "j - i")}, "its scores"),
+    "no vectors of offsets": ("wav2vec2-bert", {"encoding": "learned"}, "its output"),
+    "vectors as a mask": (
+        "granite_speech5_encoder",
+        {"vectors": ("max_position_embeddings", "max_position_embeddings", "j - i")},
+        "its mask",
+    ),
     "no rows of the token": ("prophetnet", {"decoder": "learned"}, "its scores"),
     "buckets of the token's rows": ("prophetnet", {"reach": "num_encoder_layers"}, "its scores"),
     "no bias of buckets": ("mpnet", {"also": None}, "its scores"),

@@ -25,7 +25,7 @@ import numpy as np
 from posref import position_ids
 from posref.absolute import learned, sinusoidal, sinusoidal_2d
 from posref.explain import configuration, explain
-from posref.relative import alibi, deberta, decomposed, inkling, swin, t5, transformer_xl
+from posref.relative import alibi, deberta, decomposed, inkling, shaw, swin, t5, transformer_xl
 from posref.rotary import rope
 from tests.programs import models, states
 
@@ -424,11 +424,12 @@ def scores(layer, call, record, aspects):
     if q.ndim != 4 or q.shape[1] % k.shape[1] or layer["softmax_scale"] is None or call.output.ndim != 4:
         aspects["scores"] = "queries, keys or output have other axes, or the scale is not known"
         return
-    if layer.get("bias") and layer["bias"]["call"] == "swin.bias_with_cls":
-        if not np.allclose(call.mask[0], swin_terms(layer, call, record), atol=1e-6):  # BEiT gives its bias as a mask
+    called = layer["bias"]["call"] if layer.get("bias") else None
+    if called in AS_A_MASK and call.mask is not None:
+        if not np.allclose(call.mask[0], AS_A_MASK[called](layer, call, record, q[0], k[0]), atol=1e-6):
             yield "its mask is not the bias of the explained heads and offsets"
-    elif layer.get("bias") and layer["bias"]["call"] not in ("t5.bias", "alibi.bias", "inkling.bias"):
-        aspects["scores"] = f"the terms of {layer['bias']['call']} are not recorded here"
+    elif called not in (None, "t5.bias", "alibi.bias", "inkling.bias", "shaw.scores"):
+        aspects["scores"] = f"the terms of {called} are not recorded here"
         return
     group = q.shape[1] // k.shape[1]
     k, v = (np.repeat(x, group, axis=1) for x in (k, v))
@@ -437,6 +438,8 @@ def scores(layer, call, record, aspects):
     if layer["softcap"]:
         s = layer["softcap"] * np.tanh(s / layer["softcap"])
     s = s + t5_bias(layer, call, record) + inkling_bias(layer, call, record)
+    if called == "shaw.scores" and call.mask is None:
+        s = s + shaw_terms(layer, call, record, q, k)
     if call.mask is not None:
         s = np.where(call.mask, s, -np.inf) if call.mask.dtype == bool else s + call.mask
     sinks = sinks_of(layer, call)
@@ -474,6 +477,7 @@ def by_itself(layer, call, record, aspects):
     made = [y.astype(np.float64) for name, (_, y) in record.linears.items() if name.startswith(f"{owner}.")]
     longer = layer["window"] or called == "t5.bucket"  # they may be padded, or other streams follow
     made = [y.reshape(-1, y.shape[-1])[:rows] if longer else y for y in made]
+    made = [y for y in made if y.size % (batch * y.shape[-1]) == 0]  # without the output, whose padding is cut off
     made = [y.reshape(batch, -1, y.shape[-1])[0] if batch > 1 else y for y in made] + by_weights(call, record)
     turned = [turn.after[0].astype(np.float64) for turn in record.turns if turn.layer == owner]
     if layer["encoding"] == "rope" and {x.shape[-1] for x in turned} != {layer["head_dim"]}:
@@ -587,7 +591,21 @@ def swin_terms(layer, call, record, *_):
     return sum(swin.bias(rows, own[i].astype(float)) for i in own if i in words)
 
 
+def shaw_terms(layer, call, record, q, k):
+    """The terms by posref, whose tables have as many rows to the right as to the left."""
+    said, n = layer["bias"], np.arange(q.shape[-2])
+    table = next(x for name, x in call.module.named_parameters() if re.search("distance_embedding|rel_pos_emb", name))
+    table = table.detach().double().numpy()[:: 1 if said["offset"] == "j - i" else -1]
+    if len(table) != said["left"] + said["right"] + 1:
+        return np.nan
+    table = np.concatenate([table, np.repeat(table[-1:], said["left"] - said["right"], axis=0)])
+    scale = layer["softmax_scale"]
+    return shaw.scores(q, k, table, n - n[:, None], scale=scale) - scale * q @ k.swapaxes(-1, -2)
+
+
+AS_A_MASK = {"swin.bias_with_cls": swin_terms, "shaw.scores": shaw_terms}
 BESIDE = {
+    "shaw.scores": shaw_terms,
     "swin.bias_with_cls": swin_terms,
     None: lambda *_: 0.0,
     "t5.bucket": token_terms,

@@ -225,6 +225,12 @@ SPECIAL = {  # what a class needs beside its sizes
     "trocr": {"is_decoder": True},
     **{name: {"num_conv_pos_embeddings": 6} for name in ("wav2vec2", "hubert", "sew", "unispeech", "unispeech-sat", "wavlm")},
     "data2vec-audio": {"num_conv_pos_embeddings": 2, "conv_pos_kernel_size": 5},
+    "granite_speech5_encoder": {"context_size": 6, "head_dim": 16, "num_key_value_heads": 4},
+    **{
+        name: {"context_size": 6, "dim_head": 16, "num_heads": 4, "hidden_dim": 64, "num_layers": 3}
+        for name in ("granite_speech_encoder", "granite_speech_plus_encoder")
+    },
+    "wav2vec2-bert": {"left_max_position_embeddings": 7, "right_max_position_embeddings": 4},
     "mobilebert": {"intra_bottleneck_size": 32},
     **{name: {"attention_type": "original_full"} for name in ("big_bird", "bigbird_pegasus")},
     **{name: {"num_queries": 7, "d_model": 64, "image_size": 96} for name in ("conditional_detr", "detr", "table-transformer")},
@@ -482,14 +488,22 @@ def _rows(y):
 
 
 INPUTS = {
-    "input_features": lambda configuration: torch.randn(1, 96, configuration.num_mel_bins),
+    "input_features": lambda configuration: torch.randn(1, 96, _features(configuration)),
     "flattened_patches": lambda configuration: torch.cat(
         [torch.cartesian_prod(*map(torch.arange, GRID))[None], torch.randn(1, 24, configuration.patch_embed_hidden_size)], dim=2
     ),
     "input_values": lambda _: torch.randn(1, 4000),
     "query_embeds": lambda configuration: torch.randn(1, TOKENS, configuration.hidden_size),
-    "hidden_states": lambda configuration: torch.randn(1, TOKENS, configuration.hidden_size),
+    "hidden_states": lambda configuration: torch.randn(
+        1, TOKENS, getattr(configuration, "input_dim", configuration.hidden_size)
+    ),
 }
+
+
+def _features(configuration):
+    """Features of a frame of sound; Granite Speech 5 stacks four frames."""
+    stacked = 4 if configuration.model_type == "granite_speech5_encoder" else 1
+    return getattr(configuration, "feature_projection_input_dim", None) or stacked * configuration.num_mel_bins
 
 
 def inputs_of(model):
@@ -685,7 +699,7 @@ class _Softmaxes(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
         y = function(*arguments, **(keywords or {}))
         if (
-            function is torch.ops.aten._softmax.default
+            function in (torch.ops.aten._softmax.default, torch.ops.aten._safe_softmax.default)
             and y.ndim in (3, 4, 5)
             and re.search("att", self.path[-1], re.IGNORECASE)
         ):
