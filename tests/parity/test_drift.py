@@ -282,7 +282,7 @@ WRONG = {
     "no gate": ("wavlm", {"gated": False}, "its scores"),
     "no bias of offsets": ("data2vec-vision", {"encoding_if": {}}, "its scores"),
     "bias of offsets of all layers": ("beit", {"encoding_if": {"use_relative_position_bias": "learned"}}, "its mask"),
-    "a window of both sides": ("longformer", {"window": {**families.HALVED, "plus": 2}}, "mask"),
+    "a window of both sides": ("longformer", {"window": {**families.HALVED, "plus": 2}}, "its scores"),
     "a window of blocks": ("longt5", {"window": {**families.FAMILIES["longt5"]["window"], "plus": 0}}, "mask"),
     "buckets of boxes": ("layoutlmv3", {"box_buckets": ("rel_pos_bins", "max_rel_pos")}, "its scores"),
     "distances of boxes": ("udop", {"box_buckets": (32, 128)}, "its output"),
