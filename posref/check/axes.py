@@ -41,8 +41,8 @@ def axes(op: Op, a: Arguments) -> dict[str, tuple[str, ...]]:
 
 
 def _shapes(op: Op, settings: dict[str, object]) -> dict[str, tuple[int, ...]]:
-    """Of every array, and of the result; none of settings that are refused."""
-    with suppress(TypeError, ValueError), np.errstate(all="ignore"):
+    """Of every array, and of the result; none of settings that are refused, or that no memory holds."""
+    with suppress(TypeError, ValueError, MemoryError), np.errstate(all="ignore"):
         a = op.make(**settings)
         return {name: np.shape(a[name]) for name in op.given if name in a} | {RESULT: np.shape(op.spec(**a))}
     return {}

@@ -133,14 +133,14 @@ def stages(question: Question, got: np.ndarray | None = None) -> Iterator[Iterat
     arrays = {name: a[name] for name in question.op.given if isinstance(a.get(name), np.ndarray) and a[name].size > 1}
     groups = _groups(arrays)
     yield _numbers(question, got, arrays, groups)
-    yield chain(_axes(question, arrays), fitted.along_heads(question, groups), _band(question, got))
-    if got is None or _in_several_places(question, got):
+    yield chain(_axes(question, got, arrays), fitted.along_heads(question, groups), _band(question, got))
+    if got is None or in_several_places(question, got):
         yield (each for called, names in groups for each in _changed(called, names, arrays[names[0]], AT_ENDS))
     if question.right.ndim > 1 and _whole(question):
         yield _of_result(ENDS_MOVED)
 
 
-def _in_several_places(question: Question, got: np.ndarray) -> bool:
+def in_several_places(question: Question, got: np.ndarray) -> bool:
     """Whether three pairs of a row and a column are wrong: what is wrong at one, in all heads, has an end as any cause."""
     wrong = ratios(got, question.right, question.tolerance[question.models[-1]]) > 1
     return int(np.count_nonzero(wrong.reshape(-1, *wrong.shape[-2:]).any(axis=0))) >= 3
@@ -151,7 +151,7 @@ def places(question: Question, got: np.ndarray) -> Iterator[Named]:
     arrays = {name: question.a[name] for name in question.op.given if name in PLACED and name in question.a}
     groups = _groups({name: p for name, p in arrays.items() if isinstance(p, np.ndarray) and p.size > 1})
     some = {"i": {"start_counted_twice": WHOLE["start_counted_twice"]}}
-    some["i"] |= ENDS_MOVED if _in_several_places(question, got) else {}
+    some["i"] |= ENDS_MOVED if in_several_places(question, got) else {}
     yield from (each for called, names in groups for each in _changed(called, names, arrays[names[0]], some))
     yield from fitted.along_heads(question, groups)
 
@@ -206,9 +206,11 @@ def _limited(name: str, value: np.ndarray) -> Iterator[Named]:
             yield _mistake(f"{name} {words}", limited, f"{name} are limited: {words}", "Use them as given.", "setting")
 
 
-def _axes(question: Question, arrays: dict[str, np.ndarray]) -> Iterator[Named]:
-    """Another order along an axis, and axes that are read as each other."""
+def _axes(question: Question, got: np.ndarray | None, arrays: dict[str, np.ndarray]) -> Iterator[Named]:
+    """Another order along an axis, and axes that are read as each other; one or two wrong bits fit an order by chance."""
     few = np.asarray(question.op.spec(**question.a)).dtype.kind == "b"
+    if few and got is not None and got.shape == question.right.shape and not in_several_places(question, got):
+        return
     for name, value in {**arrays, "result": question.right}.items():
         yield from (_in_order(name, value, order, axis) for order, axis in _orders(value, few and name == "result"))
         yield from _mixed(name, value)

@@ -69,8 +69,10 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
 
     def stages(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
         yield from single(question, got)
-        constants = general.relation(question, got, question.models[-1]) == general.ROW  # then pairs of mistakes are not tried
-        yield from [question.pairs(), of_a_part(question, got, question.pairs)] if pairs and not constants else []
+        constants = general.relation(question, got, question.models[-1]) == general.ROW
+        bits = _booleans(question) and not general.in_several_places(question, got)
+        tried = pairs and not constants and not bits  # some pair of mistakes fits one or two wrong bits
+        yield from [question.pairs(), of_a_part(question, got, question.pairs)] if tried else []
         yield general.with_a_factor(question, got)
 
     found = question.ask(got)

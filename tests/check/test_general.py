@@ -462,6 +462,24 @@ def test_a_bug_is_named(op, asked, fn, name):
     assert len(named) < 4, str(report)
 
 
+@every(
+    [
+        ("position_ids.document_mask", {}, [(0, 0)]),
+        ("attention.window_mask", {"width": 3}, [(0, 1, 1)]),
+        ("swin.shift_mask", {"height": 4, "width": 4, "shift": 1}, [(1, 0), (0, 0)]),
+        ("swin.shift_mask", {"height": 4, "width": 4, "shift": 1}, [(2, 3), (3, 2)]),
+    ]
+)
+def test_one_or_two_wrong_bits_have_no_name(name, settings, places):
+    a = ops.op(name).make(**settings)
+    got = ops.op(name).spec(**a).copy()
+    for place in places:
+        got[place] = not got[place]
+    report = check(lambda *_: got, name, **settings)
+    assert not report.ok
+    assert not report.diagnosis, str(report)
+
+
 FACTS = [
     ("alibi.bias", ALIBI, lambda i, j: 1.7 * SLOPES * offsets(i, j), "every number is 1.7 times the right one"),
     ("alibi.bias", ALIBI, lambda i, j: SLOPES * offsets(i, j) + 5, "every number is the right one plus 5"),
