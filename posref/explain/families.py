@@ -977,6 +977,7 @@ TABLES = {
     "conformer": "parakeet_encoder",
     "m2m_100": "nllb-moe speech_to_text fsmt",
     "t5": "mt5 switch_transformers",
+    "rt_detr": "d_fine deimv2 pp_doclayout_v2 pp_doclayout_v3 pp_doclayout_v4 rt_detr_v2",
 }
 FAMILIES |= {
     "learned": {"encoding": "learned", "scale": "head", "stacks": "one", "causal": False},
@@ -1128,6 +1129,13 @@ FAMILIES |= {
     },
     "table-transformer": {"like": "detr"},
     "conditional_detr": {"like": "detr", "stacks": "detr_encoder"},
+    "rt_detr": {
+        "like": "learned",
+        "stacks": "detr_encoder",
+        "encoding": "sinusoidal_2d_counted",
+        "whole": "encoder_hidden_dim",
+        "only": {"encode_proj_layers": ([2],), "eval_size": (None,), "positional_encoding_temperature": (10000,)},
+    },
     "pop2piano": {"like": "t5"},
     "bart": {"encoding": "learned", "scale": "head", "stacks": "encoder_decoder", "rows": "bart"},
     "blenderbot": {"like": "bart", "rows": "bert"},

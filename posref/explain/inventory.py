@@ -27,7 +27,12 @@ CONVOLUTIONS = (
     "align_vision_model bit convnext convnextv2 dinov3_convnext efficientnet focalnet hgnet_v2 mobilenet_v1 mobilenet_v2 "
     "regnet resnet rt_detr_resnet"
 )
+DEFORMABLE = (
+    "d_fine deformable_detr deimv2 grounding-dino lw_detr mm-grounding-dino pp_doclayout_v2 pp_doclayout_v3 "
+    "pp_doclayout_v4 rf_detr rt_detr rt_detr_v2"
+)
 REASONS = {
+    **dict.fromkeys(DEFORMABLE.split(), "deformable attention: each query chooses the points of the picture that it reads"),
     **dict.fromkeys(("layoutlmv2", "layoutxlm"), BOXES),
     **dict.fromkeys(CONVOLUTIONS.split(), "they are convolutions without attention: their weights read neighbours in order"),
 }

@@ -28,6 +28,8 @@ def positions(settings, group):
     """The positions of one set of layers, or None where none enter."""
     if group.encoding in ("none", "convolution_input", "unordered"):
         return None
+    if group.encoding == "sinusoidal_2d_counted":
+        return _answers(images="axes.grid(height, width): row and column of each patch of the last feature map, from 0")
     if group.encoding.startswith(("sinusoidal_2d", "object_queries")):
         turns = "patches from 1, padding is not counted: sinusoidal_2d.normalized(sinusoidal_2d.counted(mask))"
         return _answers(images=None if group.encoding == "object_queries" else turns)

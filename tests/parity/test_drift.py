@@ -298,6 +298,7 @@ WRONG = {
     "buckets of the token's rows": ("prophetnet", {"reach": "num_encoder_layers"}, "its scores"),
     "no bias of buckets": ("mpnet", {"also": None}, "its scores"),
     "no distances": ("wav2vec2-conformer", {"encoding": "learned"}, "its output"),
+    "a normalized sinusoid": ("rt_detr", {"encoding": "sinusoidal_2d"}, "adds"),
     "no trained objects": ("detr", {"decoder": "sinusoidal_2d"}, "adds"),
     "layers that see a window": ("gpt_neo", {"kinds": {"every": 3, "keys": ()}}, "mask"),
     "causal": ("modernbert", {"causal": True, "window": ONE_SIDE}, "mask"),

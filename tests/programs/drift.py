@@ -115,11 +115,12 @@ def unordered(said, model):
 
 def added_in_each_layer(said, model):
     """What DETR adds to what queries and keys are projected from, and not to that of values."""
-    if not any(group["encoding"] == "sinusoidal_2d" for group in said):
+    if not any(group["encoding"].startswith("sinusoidal_2d") for group in said):
         return
     inputs = models.inputs_of(model)
     linears = models.run(model, inputs).linears
-    objects = model.query_position_embeddings.weight.detach().numpy()
+    grid = [side // 32 for side in inputs["pixel_values"].shape[-2:]]  # of the last feature map
+    counts = np.moveaxis(np.indices(grid), 0, -1).reshape(-1, 2)
     for name, (x, _) in linears.items():
         attention, _, which = name.rpartition(".")
         alike = [each for each in said if each["part"] == name.split(".")[0]] if which in ("q_proj", "k_proj") else []
@@ -129,11 +130,12 @@ def added_in_each_layer(said, model):
             continue
         added = (x - linears[f"{attention}.v_proj"][0])[0]
         if group["encoding"] == "object_queries":
-            expected = objects
+            expected = model.query_position_embeddings.weight.detach().numpy()
         else:
-            side = round(len(added) ** 0.5)
-            at = sinusoidal_2d.normalized(sinusoidal_2d.counted(np.ones((side, side), bool))).reshape(-1, 2)
-            expected = sinusoidal_2d.encode(at, sinusoidal.frequencies(added.shape[-1] // 2, 10000), convention="detr")
+            counted = group["encoding"] == "sinusoidal_2d_counted"
+            at = counts[:, ::-1] if counted else sinusoidal_2d.normalized(counts.reshape(*grid, 2) + 1).reshape(-1, 2)
+            w = sinusoidal.frequencies(added.shape[-1] // 2, 10000)
+            expected = sinusoidal_2d.encode(at, w, convention="mae" if counted else "detr")
         if added.shape != expected.shape or not np.allclose(added, expected, atol=1e-5):
             yield f"{name} adds {added.ravel()[:4]}, explained as {expected.ravel()[:4]}"
 

@@ -125,6 +125,7 @@ THREE_AXES = (
 THREE_AXES_OF_HALF = "glm4v_text glm_ocr_text glm4v_moe_text glm_image_text qwen3_5_text qwen3_5_moe_text"
 WHOLE = {"rope_parameters": {"rope_type": "default", "rope_theta": 20000.0, "mrope_section": [2, 3, 3]}}
 HALF = {"rope_parameters": {"rope_theta": 20000.0, "mrope_section": [1, 2, 1], "partial_rotary_factor": 0.5}}
+HYBRID_ENCODERS = "d_fine deimv2 pp_doclayout_v2 pp_doclayout_v3 pp_doclayout_v4 rt_detr rt_detr_v2"  # of RT-DETR
 SPECIAL = {  # what a class needs beside its sizes
     **{model_type: WHOLE for model_type in THREE_AXES.split()},
     **{model_type: HALF for model_type in THREE_AXES_OF_HALF.split()},
@@ -234,6 +235,7 @@ SPECIAL = {  # what a class needs beside its sizes
     "mobilebert": {"intra_bottleneck_size": 32},
     **{name: {"attention_type": "original_full"} for name in ("big_bird", "bigbird_pegasus")},
     **{name: {"num_queries": 7, "d_model": 64, "image_size": 96} for name in ("conditional_detr", "detr", "table-transformer")},
+    **{name: {"backbone_config": None, "encoder_layers": 1, "image_size": 128} for name in HYBRID_ENCODERS.split()},
     "mpnet": {"relative_attention_num_buckets": 32, "pad_token_id": 1},
     **{name: {"attention_window": 6} for name in ("longformer", "led")},
     "longt5": {"local_radius": 3},
@@ -271,7 +273,7 @@ CROSSING = (
     "trocr",
     "blip_text_model",
 )
-ANY_PICTURE = ("dinov3_vit", "pixtral")  # which take a picture that is no square
+ANY_PICTURE = ("dinov3_vit", "pixtral", *HYBRID_ENCODERS.split())  # which take a picture that is no square
 NORM = re.compile(r"^(q|k|qk|query|key|q_b|kv)_?(layer)?_?norms?$")
 POSITIONS = re.compile(
     r"^(embed_positions|position_embeddings?|wpe|positions_embed|position_embeds_layer|row_embedder|column_embedder)$"
