@@ -12,7 +12,8 @@ import time
 from pathlib import Path
 
 from posref.statements import FILE
-from proofs.kit import Undecided, coq, export, report, statements
+from proofs.kit import *
+from proofs.kit import coq, export, report, statements
 from proofs.kit.numbers import MORE_SIZES, SIZES
 from proofs.kit.runner import PASSED, find, names, run, slow
 

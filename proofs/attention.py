@@ -8,22 +8,7 @@ import sympy as sp
 
 from posref import attention
 from posref.absolute import sinusoidal
-from proofs.kit import (
-    SizedArray,
-    all_paths,
-    array,
-    entries,
-    expression,
-    index,
-    prove_equal,
-    prove_that,
-    size,
-    sized,
-    solve_forall,
-    symbol,
-    symbols,
-    theorem,
-)
+from proofs.kit import *
 
 DEFAULTS = {"causal": False}
 ROUNDS = {"_group": "grouped_heads"}

@@ -10,7 +10,7 @@ import sympy as sp
 from posref import attention
 from posref.offsets import offsets
 from posref.relative import alibi, deberta, nezha, shaw, t5, transformer_xl, xlnet
-from proofs.kit import SizedArray, all_paths, assuming, filled, index, prove_equal, size, sized, symbol, symbols, theorem
+from proofs.kit import *
 
 N, MEM, H, D = size("n"), size("mem"), size("h"), size("d")
 M = N + MEM  # keys: at least one more than queries, so that the oldest can be dropped

@@ -3,7 +3,7 @@
 import numpy as np
 
 from posref import pairing
-from proofs.kit import entries, example, index, pair, prove_equal, prove_that, size, sized, symbols, theorem
+from proofs.kit import *
 
 N, H = size("n"), size("h")
 

@@ -8,21 +8,7 @@ import numpy as np
 
 from posref import attention, position_ids, shards
 from posref.rotary import rope, scaling
-from proofs.kit import (
-    array,
-    example,
-    expression,
-    index,
-    is_zero,
-    pair,
-    prove_equal,
-    prove_that,
-    size,
-    sized,
-    symbol,
-    symbols,
-    theorem,
-)
+from proofs.kit import *
 
 DEFAULTS = {"interval": 1}
 BRANCHES_ON_SIZES = {"multimodal": "pinned_multimodal"}

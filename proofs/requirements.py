@@ -7,7 +7,7 @@ from posref.absolute import resizing, sinusoidal_2d
 from posref.relative import cope, decomposed, fire, forgetting, kerple, sandwich, stick_breaking, swin
 from posref.rotary import generators, path
 from proofs.absolute.index import answers
-from proofs.kit import Scalar, all_paths, array, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import *
 
 ANSWERS = answers("""
 2-D sinusoid | absolute.sinusoidal_2d | yes | yes | yes: since w_0 = 1 | yes: at most 1

@@ -7,7 +7,7 @@ import numpy as np
 
 from posref import attention, shards
 from proofs.attention import EXACT, definition, rows
-from proofs.kit import all_paths, array, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import *
 
 
 def sums(state):

@@ -6,7 +6,7 @@ import sympy as sp
 from posref import pairing
 from posref.absolute import complex_order
 from posref.rotary import rope
-from proofs.kit import array, entries, index, prove_equal, prove_that, size, sized, summing, symbol, symbols, theorem
+from proofs.kit import *
 
 B, N, M, D, H = size("b"), size("n"), size("m"), size("d"), size("h")
 

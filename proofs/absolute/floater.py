@@ -9,7 +9,7 @@ import sympy as sp
 
 from posref import pairing
 from posref.absolute import floater, sinusoidal
-from proofs.kit import array, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import *
 from proofs.kit.loops import Loop, covers
 
 # nodes, stages, their divisor, weights, their divisor: the 3/8 rule, which is torchdiffeq's "rk4", and two others

@@ -6,7 +6,7 @@ import numpy as np
 import sympy as sp
 
 from posref.absolute import hierarchical
-from proofs.kit import Scalar, index, is_zero, prove_equal, prove_that, size, sized, symbol, symbols, theorem
+from proofs.kit import *
 
 N, D = size("n"), size("d")
 GAP = symbol("c", nonzero=True)

@@ -6,7 +6,7 @@ import numpy as np
 import sympy as sp
 
 from posref.absolute import learned
-from proofs.kit import array, example, expression, filled, index, prove_equal, prove_that, size, sized, symbol, symbols, theorem
+from proofs.kit import *
 
 N, R, D = size("n"), size("r"), size("d")
 MASKS = {n: np.array([*itertools.product((False, True), repeat=n)]) for n in range(1, 6)}

@@ -5,21 +5,7 @@ import sympy as sp
 
 from posref import pairing
 from posref.absolute import merge, sinusoidal
-from proofs.kit import (
-    array,
-    entries,
-    filled,
-    index,
-    pair,
-    prove_equal,
-    prove_that,
-    size,
-    sized,
-    solve_forall,
-    summing,
-    symbols,
-    theorem,
-)
+from proofs.kit import *
 
 B, N, D, E, H = size("b"), size("n"), size("d"), size("e"), size("h")
 PRODUCT = [merge.multiply, sinusoidal.encode, pairing.join]

@@ -6,7 +6,7 @@ import sympy as sp
 from posref import pairing
 from posref.absolute import recurrent, sinusoidal
 from proofs.absolute.sinusoidal import definition as sinusoid
-from proofs.kit import array, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import *
 from proofs.kit.loops import Loop, covers
 
 LINEAR = [recurrent.encode, sinusoidal.shift_matrix, sinusoidal.encode, pairing.indices, pairing.join]

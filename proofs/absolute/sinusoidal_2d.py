@@ -5,7 +5,7 @@ import sympy as sp
 
 from posref.absolute import sinusoidal, sinusoidal_2d
 from proofs.absolute.sinusoidal import definition as waves
-from proofs.kit import array, example, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import *
 
 ENCODE = [sinusoidal_2d.encode, sinusoidal.encode]
 

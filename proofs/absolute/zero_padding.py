@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 from posref.absolute import zero_padding
-from proofs.kit import array, index, prove_equal, prove_that, size, sized, symbol, symbols, theorem
+from proofs.kit import *
 
 ROUNDS = {"_pad": "pinned"}
 

@@ -2,7 +2,7 @@
 
 from posref.fast import alibi as fast
 from posref.relative import alibi
-from proofs.kit import Output, all_paths, prove_equal, prove_kernel, room, size, sized, symbols, theorem
+from proofs.kit import *
 
 N, M, H = size("n"), size("m"), size("h")
 KERNELS = {"signed": fast._signed, "absolute": fast._absolute}

@@ -12,19 +12,7 @@ from posref.fast import alibi as rules
 from posref.fast import attention as fast
 from posref.fast import t5 as fast_t5
 from posref.relative import alibi, t5
-from proofs.kit import (
-    all_paths,
-    array,
-    assuming,
-    expression,
-    nonnegative,
-    prove_equal,
-    prove_that,
-    room,
-    symbol,
-    symbols,
-    theorem,
-)
+from proofs.kit import *
 from proofs.kit.loops import Cells, Loop, covers
 
 

@@ -11,22 +11,7 @@ from posref import offsets
 from posref.fast import entries as fast
 from posref.relative import deberta
 from proofs.fast.attention import Parts
-from proofs.kit import (
-    Output,
-    all_paths,
-    example,
-    expression,
-    integers,
-    prove_equal,
-    prove_kernel,
-    prove_that,
-    room,
-    size,
-    sized,
-    symbol,
-    symbols,
-    theorem,
-)
+from proofs.kit import *
 from proofs.kit.loops import Cells, Loop, covers
 
 N, M, H, K = size("n"), size("m"), size("h"), size("K")

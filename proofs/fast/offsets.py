@@ -6,7 +6,7 @@ import sympy as sp
 from posref import offsets
 from posref.fast import _pairs
 from posref.fast import offsets as fast
-from proofs.kit import Output, assuming, prove_equal, prove_kernel, prove_that, size, sized, symbols, theorem
+from proofs.kit import *
 
 N, M, H = size("n"), size("m"), size("h")
 

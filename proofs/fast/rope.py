@@ -2,7 +2,7 @@
 
 from posref.fast import rope as fast
 from posref.rotary import rope
-from proofs.kit import Output, prove_equal, prove_kernel, room, size, sized, symbols, theorem
+from proofs.kit import *
 
 DEFAULTS = {"in_place": False}
 

@@ -7,7 +7,7 @@ from posref import offsets
 from posref.fast import t5 as fast
 from posref.fast.offsets import _dense
 from posref.relative import t5
-from proofs.kit import Output, SizedArray, all_paths, prove_equal, prove_kernel, prove_that, room, size, sized, symbols, theorem
+from proofs.kit import *
 
 N, M, H, R = size("n"), size("m"), size("h"), size("reach")
 

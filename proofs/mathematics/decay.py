@@ -9,7 +9,7 @@ import sympy as sp
 from mpmath import libmp
 
 from posref.rotary import rope
-from proofs.kit import array, example, prove_equal, prove_induction, prove_that, size, sized, summing, symbol, symbols, theorem
+from proofs.kit import *
 
 H = size("h")
 

@@ -11,21 +11,7 @@ import sympy as sp
 from posref import attention, expressivity, offsets
 from posref.relative import alibi, deberta, shaw, swin, t5, transformer_xl, tupe
 from posref.rotary import rope
-from proofs.kit import (
-    all_paths,
-    array,
-    assuming,
-    example,
-    prove_equal,
-    prove_induction,
-    prove_that,
-    size,
-    sized,
-    summing,
-    symbol,
-    symbols,
-    theorem,
-)
+from proofs.kit import *
 from proofs.mathematics.decay import dot, products, turned
 
 N, D = 4, 2

@@ -8,7 +8,7 @@ import numpy as np
 from posref import attention, offsets, shards
 from posref.relative import alibi, deberta, shaw, swin, t5, transformer_xl, tupe, xlnet
 from posref.rotary import decoupled, rope, xpos
-from proofs.kit import all_paths, array, prove_equal, symbol, symbols, theorem
+from proofs.kit import *
 
 N, D = 3, 2
 PLACES = np.arange(N)

@@ -4,7 +4,7 @@ import numpy as np
 
 from posref import precision
 from posref.rotary import rope
-from proofs.kit import example, prove_equal, prove_that, size, sized, summing, symbol, theorem
+from proofs.kit import *
 
 H = size("h")
 

@@ -7,7 +7,7 @@ import numpy as np
 from posref import attention, offsets, precision
 from posref.absolute import sinusoidal
 from posref.relative import alibi
-from proofs.kit import all_paths, array, example, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import *
 
 
 @example(

@@ -12,23 +12,7 @@ from posref import attention
 from posref.offsets import offsets
 from posref.relative import alibi
 from proofs.attention import definition as softmax
-from proofs.kit import (
-    Scalar,
-    all_paths,
-    array,
-    entries,
-    example,
-    expression,
-    index,
-    is_zero,
-    prove_equal,
-    prove_that,
-    size,
-    sized,
-    symbol,
-    symbols,
-    theorem,
-)
+from proofs.kit import *
 
 DEFAULTS = {"max_bias": 8}  # Press et al., section 3
 ROUNDS = {"slopes": "slopes_pinned"}

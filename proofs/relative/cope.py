@@ -6,7 +6,7 @@ import sympy as sp
 from posref import attention
 from posref.relative import cope
 from posref.relative.forgetting import log_sigmoid
-from proofs.kit import Scalar, all_paths, array, prove_equal, prove_that, symbols, theorem
+from proofs.kit import *
 
 THIRDS = sp.log(3)  # a scale at which the sigmoids of scores -1, 0, 1 are 1/4, 1/2, 3/4
 

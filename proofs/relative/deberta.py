@@ -10,24 +10,7 @@ import sympy as sp
 
 from posref.offsets import offsets, scatter_rows
 from posref.relative import deberta
-from proofs.kit import (
-    Scalar,
-    all_paths,
-    array,
-    assuming,
-    entries,
-    example,
-    expression,
-    filled,
-    prove_equal,
-    prove_that,
-    size,
-    sized,
-    solve_forall,
-    symbol,
-    symbols,
-    theorem,
-)
+from proofs.kit import *
 
 DEFAULTS = {"steps": 2}  # He et al.
 

@@ -8,7 +8,7 @@ from posref import attention
 from posref.offsets import gather_rows
 from posref.ops import decomposed as ops
 from posref.relative import decomposed
-from proofs.kit import example, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import *
 
 ROUNDS = {"rows": "rows_pinned"}
 

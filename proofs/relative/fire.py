@@ -7,7 +7,7 @@ from posref import attention
 from posref.offsets import offsets
 from posref.relative import fire
 from proofs.attention import definition as softmax
-from proofs.kit import all_paths, example, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import *
 
 WHOLE = [fire.progress, offsets]
 

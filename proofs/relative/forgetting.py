@@ -7,7 +7,7 @@ from posref import attention
 from posref.offsets import offsets
 from posref.relative import alibi, forgetting
 from proofs.attention import definition as softmax
-from proofs.kit import all_paths, entries, expression, prove_equal, prove_that, size, sized, symbols, theorem
+from proofs.kit import *
 
 N, H, B = size("n"), size("h"), size("b")
 

@@ -10,7 +10,7 @@ import sympy as sp
 from posref import attention, pairing
 from posref.relative import indexer
 from posref.rotary import rope
-from proofs.kit import all_paths, array, example, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import *
 
 ROUNDS = {"unfinished_mask": "unfinished_pinned"}
 WHOLE = [indexer._mean, attention.softmax]

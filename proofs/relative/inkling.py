@@ -6,7 +6,7 @@ import sympy as sp
 from posref import attention
 from posref.offsets import clip, gather_rows, offsets
 from posref.relative import inkling, shaw
-from proofs.kit import all_paths, expression, prove_equal, symbol, symbols, theorem
+from proofs.kit import *
 
 BIAS = [inkling.bias, offsets, clip, gather_rows]
 WHOLE = [inkling.scores, inkling.temperature, attention.scores, *BIAS]

@@ -5,7 +5,7 @@ import sympy as sp
 
 from posref.offsets import offsets
 from posref.relative import alibi, kerple
-from proofs.kit import all_paths, array, example, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import *
 
 WHOLE = [kerple.bias, offsets]
 

@@ -10,21 +10,7 @@ from posref.relative import nezha, shaw
 from proofs.absolute.sinusoidal import definition as sinusoid
 from proofs.attention import definition as softmax
 from proofs.attention import rows
-from proofs.kit import (
-    all_paths,
-    array,
-    example,
-    expression,
-    filled,
-    pair,
-    prove_equal,
-    prove_that,
-    size,
-    sized,
-    symbol,
-    symbols,
-    theorem,
-)
+from proofs.kit import *
 from proofs.offsets import clipped
 from proofs.relative.shaw import contiguous, every_score, output
 

@@ -7,7 +7,7 @@ from posref import pairing
 from posref.absolute import sinusoidal
 from posref.offsets import offsets
 from posref.relative import sandwich
-from proofs.kit import example, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import *
 
 WHOLE = [sandwich.bias, offsets]
 

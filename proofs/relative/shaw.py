@@ -9,7 +9,7 @@ from posref.offsets import clip, offsets, scatter_rows
 from posref.relative import shaw
 from proofs.attention import definition as softmax
 from proofs.attention import rows
-from proofs.kit import array, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import *
 from proofs.offsets import clipped
 
 DEFAULTS = {"variant": "relative_key"}

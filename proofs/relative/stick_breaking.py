@@ -7,7 +7,7 @@ import sympy as sp
 
 from posref.ops import stick_breaking as ops
 from posref.relative import forgetting, stick_breaking
-from proofs.kit import all_paths, array, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import *
 
 WHOLE = [stick_breaking.weights, forgetting.log_sigmoid]
 MASKS = [np.array(bits, dtype=bool)[None] for bits in itertools.product((False, True), repeat=3)]

@@ -11,7 +11,7 @@ from posref import attention
 from posref.offsets import offsets
 from posref.relative import swin
 from proofs.absolute.learned import named
-from proofs.kit import Scalar, all_paths, array, example, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import *
 
 WINDOWS = [(1, 1), (1, 3), (2, 3), (3, 2), (4, 3), (1, 5)]
 

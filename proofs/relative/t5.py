@@ -11,21 +11,7 @@ import sympy as sp
 from posref import attention
 from posref.offsets import offsets
 from posref.relative import t5
-from proofs.kit import (
-    Scalar,
-    all_paths,
-    array,
-    entries,
-    example,
-    expression,
-    prove_equal,
-    prove_that,
-    size,
-    sized,
-    symbol,
-    symbols,
-    theorem,
-)
+from proofs.kit import *
 
 DEFAULTS = {
     "buckets": 32,  # Raffel et al., section 2.1

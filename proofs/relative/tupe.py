@@ -9,7 +9,7 @@ import sympy as sp
 
 from posref.absolute import sinusoidal
 from posref.relative import tupe
-from proofs.kit import array, index, prove_equal, prove_that, size, sized, solve_forall, symbol, symbols, theorem
+from proofs.kit import *
 
 N, H, D, E = size("n"), size("h"), size("d"), size("e")
 

@@ -5,7 +5,7 @@ import sympy as sp
 
 from posref.offsets import clip
 from posref.relative import transformer_xl, xlnet
-from proofs.kit import assuming, example, filled, index, prove_equal, prove_that, sized, symbol, symbols, theorem
+from proofs.kit import *
 from proofs.relative.transformer_xl import COL, INSIDE, ROW, SIZES, D, H, M, N
 from proofs.relative.transformer_xl import definition as four_terms
 

@@ -10,23 +10,7 @@ import sympy as sp
 from posref import attention, pairing
 from posref.explain import presets
 from posref.rotary import axes, rope
-from proofs.kit import (
-    array,
-    assuming,
-    entries,
-    example,
-    filled,
-    index,
-    integers,
-    pair,
-    prove_equal,
-    prove_that,
-    size,
-    sized,
-    symbol,
-    symbols,
-    theorem,
-)
+from proofs.kit import *
 
 DEFAULTS = {"merge": 1}
 

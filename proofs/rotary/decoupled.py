@@ -7,7 +7,7 @@ from posref import attention, pairing
 from posref.rotary import decoupled, rope
 from proofs.attention import definition as softmax
 from proofs.attention import rows
-from proofs.kit import all_paths, array, index, prove_equal, size, sized, symbol, symbols, theorem
+from proofs.kit import *
 
 N, M, D, R = size("n"), size("m"), size("d"), size("r")
 

@@ -4,7 +4,7 @@ import numpy as np
 import sympy as sp
 
 from posref.rotary import fope, rope
-from proofs.kit import all_paths, array, example, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import *
 
 WHOLE = [fope.tables, rope.rotate]
 

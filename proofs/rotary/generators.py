@@ -7,7 +7,7 @@ import sympy as sp
 
 from posref import pairing
 from posref.rotary import axes, generators, rope
-from proofs.kit import Scalar, array, example, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import *
 
 ROUNDS = {"partition": "constructors_pinned"}
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from posref import pairing
 from posref.rotary import layouts, rope
-from proofs.kit import entries, example, index, prove_equal, prove_that, size, sized, summing, symbols, theorem
+from proofs.kit import *
 
 N, H, REST = size("n"), size("h"), size("rest")
 BOTH = (("interleaved", "half"), ("half", "interleaved"))

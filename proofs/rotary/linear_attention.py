@@ -9,22 +9,7 @@ import sympy as sp
 
 from posref import pairing
 from posref.rotary import linear_attention, rope
-from proofs.kit import (
-    all_paths,
-    array,
-    entries,
-    filled,
-    index,
-    pair,
-    prove_equal,
-    prove_that,
-    size,
-    sized,
-    summing,
-    symbol,
-    symbols,
-    theorem,
-)
+from proofs.kit import *
 from proofs.rotary.rope import definition as turn
 from proofs.rotary.value import lists, rotated
 

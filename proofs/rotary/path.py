@@ -5,7 +5,7 @@ import sympy as sp
 
 from posref import pairing
 from posref.rotary import path, rope
-from proofs.kit import array, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import *
 
 
 def reflection(w, b):

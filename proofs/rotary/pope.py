@@ -5,7 +5,7 @@ import sympy as sp
 
 from posref import pairing
 from posref.rotary import pope, rope
-from proofs.kit import all_paths, array, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import *
 from proofs.rotary.rope import frequency
 
 FULL = 2 * np.pi  # symbols meet the pi of the shipped code, which is any number to them

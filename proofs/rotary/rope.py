@@ -11,22 +11,7 @@ from posref import attention, pairing
 from posref.offsets import offsets
 from posref.relative import alibi
 from posref.rotary import rope
-from proofs.kit import (
-    array,
-    entries,
-    filled,
-    index,
-    pair,
-    prove_equal,
-    prove_induction,
-    prove_that,
-    size,
-    sized,
-    summing,
-    symbol,
-    symbols,
-    theorem,
-)
+from proofs.kit import *
 
 DEFAULTS = {"base": 10000.0}  # Vaswani et al., section 3.5
 

@@ -7,24 +7,7 @@ import sympy as sp
 
 from posref import attention, pairing
 from posref.rotary import rope, scaling
-from proofs.kit import (
-    all_paths,
-    array,
-    assuming,
-    entries,
-    expression,
-    filled,
-    index,
-    is_zero,
-    prove_equal,
-    prove_that,
-    size,
-    sized,
-    summing,
-    symbol,
-    symbols,
-    theorem,
-)
+from proofs.kit import *
 
 DEFAULTS = {
     "beta_fast": 32.0,  # YaRN

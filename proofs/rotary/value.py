@@ -9,22 +9,7 @@ import sympy as sp
 from posref import attention, pairing
 from posref.rotary import rope, value
 from proofs.attention import definition as softmax
-from proofs.kit import (
-    all_paths,
-    array,
-    entries,
-    expression,
-    filled,
-    index,
-    pair,
-    prove_equal,
-    size,
-    sized,
-    summing,
-    symbol,
-    symbols,
-    theorem,
-)
+from proofs.kit import *
 from proofs.rotary.rope import definition as turn
 
 N, M, E, H = size("n"), size("m"), size("e"), size("h")

@@ -8,7 +8,7 @@ import sympy as sp
 from posref import pairing
 from posref.rotary import rope, xpos
 from posref.state import _memory, retention
-from proofs.kit import array, entries, example, prove_equal, prove_that, size, sized, summing, symbol, symbols, theorem
+from proofs.kit import *
 from proofs.rotary.rope import definition as turned
 
 DEFAULTS = {"scale_base": 512.0}  # Sun et al., Algorithm 1

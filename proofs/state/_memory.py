@@ -3,7 +3,7 @@
 import numpy as np
 
 from posref.state import _memory, delta, gated, retention
-from proofs.kit import prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import *
 from proofs.kit.loops import Loop, covers
 from proofs.state import delta as of_delta
 from proofs.state import gated as of_gates

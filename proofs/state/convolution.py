@@ -6,7 +6,7 @@ import numpy as np
 
 from posref.absolute import zero_padding
 from posref.state import convolution
-from proofs.kit import array, expression, prove_equal, prove_that, symbols, theorem
+from proofs.kit import *
 
 WIDTHS = (1, 2, 4)
 

@@ -6,7 +6,7 @@ import numpy as np
 import sympy as sp
 
 from posref.state import _memory, delta, gated
-from proofs.kit import expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import *
 from proofs.kit.loops import Loop, covers
 
 REST = [_memory.start, _memory.laid]

@@ -8,7 +8,7 @@ import sympy as sp
 from posref.relative import forgetting
 from posref.rotary import linear_attention, rope
 from posref.state import _memory, gated, retention
-from proofs.kit import all_paths, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import *
 from proofs.kit.loops import Loop, covers
 
 REST = [_memory.start, _memory.laid]

@@ -5,7 +5,7 @@ import numpy as np
 from posref import pairing
 from posref.rotary import rope
 from posref.state import _memory, retention
-from proofs.kit import example, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import *
 from proofs.kit.loops import Loop, covers
 
 REST = [_memory.start]

@@ -18,29 +18,8 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from proofs.kit import (
-    NotProved,
-    Output,
-    Refuted,
-    Scalar,
-    Undecided,
-    all_paths,
-    array,
-    assuming,
-    entries,
-    filled,
-    index,
-    integers,
-    numbers,
-    prove_equal,
-    prove_induction,
-    prove_kernel,
-    size,
-    sized,
-    symbol,
-    symbols,
-    theorem,
-)
+from proofs.kit import *
+from proofs.kit import numbers
 from proofs.kit.record import RECORD
 
 N, M, H = size("n"), size("m"), size("h")

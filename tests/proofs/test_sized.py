@@ -9,24 +9,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from proofs.kit import (
-    Refuted,
-    Scalar,
-    SizedArray,
-    Undecided,
-    all_paths,
-    assuming,
-    entries,
-    expression,
-    filled,
-    index,
-    is_zero,
-    pair,
-    prove_equal,
-    size,
-    sized,
-    summing,
-)
+from proofs.kit import *
 
 N, H = size("n"), size("h")
 

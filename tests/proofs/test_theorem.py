@@ -17,29 +17,9 @@ import sympy as sp
 import proofs
 import proofs.__main__ as main_module
 from posref.rotary import rope
-from proofs.kit import (
-    NotProved,
-    Refuted,
-    Undecided,
-    Unsound,
-    all_paths,
-    array,
-    assuming,
-    entries,
-    example,
-    prove_equal,
-    prove_induction,
-    prove_that,
-    recheck,
-    runner,
-    size,
-    sized,
-    solve_forall,
-    symbol,
-    symbols,
-    theorem,
-)
+from proofs.kit import *
 from proofs.kit import numbers as numbers_module
+from proofs.kit import recheck, runner
 from proofs.kit.loops import Loop
 from proofs.kit.mutants import edits, mutants, swapped
 from proofs.kit.runner import find, in_file
