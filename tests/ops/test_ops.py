@@ -13,51 +13,16 @@ from posref.ops import Arguments, NotHere, pages
 from posref.relative import alibi
 from tests import own
 from tests.every import every
+from tests.settings import settings
 
 OPS = [op for name in ops.names() for op in ops.system(name).values()]
-SETTINGS = {
-    "form": "signed",
-    "layout": "half",
-    "state_layout": "kv",
-    "convention": "released",
-    "bidirectional": True,
-    "scale": 0.25,
-    "dim": 8,
-    "heads": 3,
-    "key_heads": 3,
-    "span": 4,
-    "buckets": 16,
-    "max_position": 60,
-    "max_distance": 12,
-    "source": "microsoft",
-    "target": "half",
-    "length": 24,
-    "step": 0.25,
-    "denominator": "length",
-    "alpha": 0.25,
-    "low": -4,
-    "high": 4,
-    "padding": "zero",
-    "undo": True,
-    "attn_type": "bi",
-    "first": 1,
-    "count": 2,
-    "clamp_len": 2,
-    "factor": 4.0,
-    "fraction": 0.5,
-    "leftover": "transformers",
-    "side": "key",
-    "original_length": 32,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-    "truncate": True,
-    "of": "q",
-    "width": 3,
-    "height": 2,
-    "shift": 1,
-    "query_size": 4,
-    "key_size": 3,
-}
+SETTINGS = settings("""
+    form='signed' layout='half' state_layout='kv' convention='released' bidirectional=True scale=0.25 dim=8 heads=3 key_heads=3
+    span=4 buckets=16 max_position=60 max_distance=12 source='microsoft' target='half' length=24 step=0.25 denominator='length'
+    alpha=0.25 low=-4 high=4 padding='zero' undo=True attn_type='bi' first=1 count=2 clamp_len=2 factor=4.0 fraction=0.5
+    leftover='transformers' side='key' original_length=32 low_freq_factor=1.0 high_freq_factor=4.0 truncate=True of='q' width=3
+    height=2 shift=1 query_size=4 key_size=3
+""")
 CHOICES = {f"learned.{name}": {"convention": "opt"} for name in ("position_ids", "token_ids", "embed")} | {
     "cope.scores": {"convention": "nodiv"},
     "cope.positions": {"rows": 3},

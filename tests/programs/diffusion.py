@@ -33,56 +33,22 @@ from posref.absolute import sinusoidal
 from posref.explain import diffusers as rows
 from posref.explain import explain
 from posref.rotary import rope
+from tests.settings import settings
 
 NORM = re.compile(r"(^|_)norm_?(q|k)$|(^|_)(q|k|query|key)_?(rms_)?norm")
 U = 2.0**-24
 TEXT = 7
 PICTURE = (2, 3, 5)  # frames, rows and columns of patches: odd ones show on which side a centre lies
-SMALL = {
-    "num_layers": 2,
-    "num_single_layers": 1,
-    "num_refiner_layers": 1,
-    "num_attention_heads": 2,
-    "attention_head_dim": 24,
-    "axes_dims_rope": [4, 8, 12],
-    "rope_axes_dim": [4, 8, 12],
-    "in_channels": 4,
-    "out_channels": 4,
-    "joint_attention_dim": 16,
-    "pooled_projection_dim": 16,
-    "text_dim": 16,
-    "text_embed_dim": 16,
-    "freq_dim": 32,
-    "ffn_dim": 32,
-    "approximator_num_channels": 16,
-    "approximator_hidden_dim": 16,
-    "approximator_layers": 1,
-    "patch_size": 1,
-    "guidance_embeds": False,
-    "text_embed_2_dim": 16,
-    "image_embed_dim": 16,
-    "text_encoder_dim": 12,
-    "num_key_value_heads": 1,
-    "intermediate_size": 32,
-    "text_hidden_dim": 16,
-    "num_text_layers": 2,
-    "text_num_attention_heads": 2,
-    "text_num_key_value_heads": 2,
-    "text_intermediate_size": 16,
-    "num_layerwise_text_blocks": 1,
-    "num_refiner_text_blocks": 1,
-    "hidden_size": 48,
-    "num_kv_heads": 1,
-    "axes_dim_rope": [4, 8, 12],
-    "cap_feat_dim": 16,
-    "dim": 48,
-    "n_layers": 2,
-    "n_refiner_layers": 1,
-    "n_heads": 2,
-    "axes_dims": [4, 8, 12],
-    "time_embed_dim": 16,
-    "condition_dim": 8,
-}
+SMALL = settings("""
+    num_layers=2 num_single_layers=1 num_refiner_layers=1 num_attention_heads=2 attention_head_dim=24 axes_dims_rope=[4,8,12]
+    rope_axes_dim=[4,8,12] in_channels=4 out_channels=4 joint_attention_dim=16 pooled_projection_dim=16 text_dim=16
+    text_embed_dim=16 freq_dim=32 ffn_dim=32 approximator_num_channels=16 approximator_hidden_dim=16 approximator_layers=1
+    patch_size=1 guidance_embeds=False text_embed_2_dim=16 image_embed_dim=16 text_encoder_dim=12 num_key_value_heads=1
+    intermediate_size=32 text_hidden_dim=16 num_text_layers=2 text_num_attention_heads=2 text_num_key_value_heads=2
+    text_intermediate_size=16 num_layerwise_text_blocks=1 num_refiner_text_blocks=1 hidden_size=48 num_kv_heads=1
+    axes_dim_rope=[4,8,12] cap_feat_dim=16 dim=48 n_layers=2 n_refiner_layers=1 n_heads=2 axes_dims=[4,8,12] time_embed_dim=16
+    condition_dim=8
+""")
 
 
 class Case(NamedTuple):
@@ -94,7 +60,6 @@ class Case(NamedTuple):
     pictures: Sequence[tuple[int, int, int]] = (PICTURE,)
     text: int = TEXT
     padded: int = 1  # the text has a multiple of this many tokens
-    file: Mapping[str, Any] = MappingProxyType({})
     names: Mapping[str, Any] = MappingProxyType({})  # what the words of the coordinates name beside those of PLACE
     unit: float = U  # in which the module rounds
 
@@ -409,322 +374,182 @@ GRIDS = {
         "hunyuandit": "hunyuandit.pipeline_hunyuandit",
     }.items()
 }
+REGIONS = {name: {"get_resize_crop_region_for_grid": region} for name, region in GRIDS.items()}
 IDS = {"img_ids": [[1, 2 * p, 3 + p, 0] for p in range(15)], "txt_ids": [[0, 0, 1, 2 * i + 1] for i in range(TEXT)]}
 FLAT = ((1, 3, 5),)
 STEPS = ((9, 1, 1),)
 SEVERAL = ((1, 3, 5), (1, 4, 2))
 WAN = {"patch_size": [1, 2, 2], "attention_head_dim": 28}
-COG = {
-    "patch_size": 2,
-    "attention_head_dim": 32,
-    "use_rotary_positional_embeddings": True,
-    "sample_height": 12,
-    "sample_width": 14,
-}
-DIT = {
-    "patch_size": 2,
-    "hidden_size": 48,
-    "cross_attention_dim": 16,
-    "cross_attention_dim_t5": 16,
-    "text_len": 4,
-    "text_len_t5": 3,
-}
+COG = settings("patch_size=2 attention_head_dim=32 use_rotary_positional_embeddings=True sample_height=12 sample_width=14")
+DIT = settings("patch_size=2 hidden_size=48 cross_attention_dim=16 cross_attention_dim_t5=16 text_len=4 text_len_t5=3")
 JOY = {"patch_size": [1, 2, 2], "rope_dim_list": [4, 8, 12]}
 CASES = {
-    "AceStepTransformer1DModel": Case(
-        _ace,
-        "transformers.ace_step_transformer._ace_step_rotary_freqs",
-        "patches",
-        STEPS,
-        file={
-            "num_hidden_layers": 3,
-            "head_dim": 24,
-            "in_channels": 12,
-            "audio_acoustic_hidden_dim": 4,
-            "patch_size": 2,
-            "sliding_window": 3,
-        },
-    ),
-    "BriaFibo2Transformer2DModel": Case(
-        _fibo2,
-        "transformers.transformer_bria_fibo2.RopeEmbedder.__call__",
-        pictures=SEVERAL,
-        file={
-            "injection_layer_ids": [1],
-            "patch_size": 2,
-            "perceiver_num_layers": 1,
-            "min_num_gist_tokens": TEXT,
-            "max_num_gist_tokens": TEXT,
-            "gist_step": 1,
-            "axes_lens": [32, 16, 16],
-        },
-    ),
+    "AceStepTransformer1DModel": Case(_ace, "ace_step_transformer._ace_step_rotary_freqs", "patches", STEPS),
+    "BriaFibo2Transformer2DModel": Case(_fibo2, "transformer_bria_fibo2.RopeEmbedder.__call__", pictures=SEVERAL),
     "MiniMaxH3Transformer3DModel": Case(
         _minimax,
-        "transformers.transformer_minimax_h3.MiniMaxH3RotaryPosEmbed.forward",
-        file={"patch_size": [1, 2, 2], "audio_in_channels": 4, "rope_freq_dim": 3, "time_embed_hidden_dim": 16},
+        "transformer_minimax_h3.MiniMaxH3RotaryPosEmbed.forward",
         names={"position_ids": PLACES, "text_indices": range(TEXT), "video_indices": range(TEXT, TEXT + math.prod(PICTURE))},
     ),
-    "WanAnimateTransformer3DModel": Case(
-        _animate,
-        "transformers.transformer_wan_animate.WanRotaryPosEmbed.forward",
-        "patches",
-        file={
-            **WAN,
-            "in_channels": 12,
-            "latent_channels": 4,
-            "image_dim": None,
-            "motion_encoder_channel_sizes": {"4": 4, "8": 4, "16": 4},
-            "motion_encoder_size": 16,
-            "motion_style_dim": 8,
-            "motion_dim": 4,
-            "motion_encoder_dim": 8,
-            "face_encoder_hidden_dim": 8,
-            "inject_face_latents_blocks": 1,
-        },
-    ),
-    "FluxControlNetModel": Case(
-        partial(_controlled, _flux), "transformers.transformer_flux.FluxPosEmbed.forward", pictures=FLAT
-    ),
+    "WanAnimateTransformer3DModel": Case(_animate, "transformer_wan_animate.WanRotaryPosEmbed.forward", "patches"),
+    "FluxControlNetModel": Case(partial(_controlled, _flux), "transformer_flux.FluxPosEmbed.forward", pictures=FLAT),
     "QwenImageControlNetModel": Case(
-        partial(_controlled, _qwen), "transformers.transformer_qwenimage.QwenEmbedRope.forward", pictures=SEVERAL
+        partial(_controlled, _qwen), "transformer_qwenimage.QwenEmbedRope.forward", pictures=SEVERAL
     ),
     "NucleusMoEImageTransformer2DModel": Case(
-        _qwen,
-        "transformers.transformer_nucleusmoe_image.NucleusMoEEmbedRope.forward",
-        "patches text",
-        FLAT,
-        file={"moe_enabled": False},
+        _qwen, "transformer_nucleusmoe_image.NucleusMoEEmbedRope.forward", "patches text", FLAT
     ),
-    "Flux3Transformer2DModel": Case(
-        _flux3,
-        "transformers.transformer_flux3.Flux3PosEmbed.forward",
-        pictures=FLAT,
-        file={"axes_dims_rope": [4, 8, 6, 6]},
-        names=IDS,
-    ),
-    "AnyFlowTransformer3DModel": Case(
-        _anyflow, "transformers.transformer_anyflow.AnyFlowRotaryPosEmbed._forward_full_frame", "patches", file=WAN
-    ),
-    "HeliosTransformer3DModel": Case(
-        _video,
-        "transformers.transformer_helios.HeliosRotaryPosEmbed.get_frequency_batched",
-        "patches",
-        file={**WAN, "attention_head_dim": 24, "rope_dim": [4, 8, 12], "rope_theta": 500.0},
-    ),
-    "CogVideoXTransformer3DModel": Case(
-        _cogvideo, "embeddings.apply_rotary_emb", file=COG, names={"get_resize_crop_region_for_grid": GRIDS["cogvideo"]}
-    ),
-    "CogVideoXTransformer3DModel 1.5": Case(_cogvideo, "embeddings.apply_rotary_emb", file={**COG, "patch_size_t": 2}),
-    "ConsisIDTransformer3DModel": Case(
-        _consisid, "embeddings.apply_rotary_emb", file=COG, names={"get_resize_crop_region_for_grid": GRIDS["consisid"]}
-    ),
+    "Flux3Transformer2DModel": Case(_flux3, "transformer_flux3.Flux3PosEmbed.forward", pictures=FLAT, names=IDS),
+    "AnyFlowTransformer3DModel": Case(_anyflow, "transformer_anyflow.AnyFlowRotaryPosEmbed._forward_full_frame", "patches"),
+    "HeliosTransformer3DModel": Case(_video, "transformer_helios.HeliosRotaryPosEmbed.get_frequency_batched", "patches"),
+    "CogVideoXTransformer3DModel": Case(_cogvideo, "embeddings.apply_rotary_emb", names=REGIONS["cogvideo"]),
+    "CogVideoXTransformer3DModel 1.5": Case(_cogvideo, "embeddings.apply_rotary_emb"),
+    "ConsisIDTransformer3DModel": Case(_consisid, "embeddings.apply_rotary_emb", names=REGIONS["consisid"]),
     "EasyAnimateTransformer3DModel": Case(
         partial(_video, width="text_embed_dim"),
-        "transformers.transformer_easyanimate.EasyAnimateRotaryPosEmbed.forward",
-        file={"patch_size": 2, "attention_head_dim": 32, "mmdit_layers": 1},
-        names={"get_resize_crop_region_for_grid": GRIDS["cogvideo"]},
+        "transformer_easyanimate.EasyAnimateRotaryPosEmbed.forward",
+        names=REGIONS["cogvideo"],
     ),
-    "GlmImageTransformer2DModel": Case(
-        _glm, "transformers.transformer_glm_image.GlmImageRotaryPosEmbed.forward", pictures=FLAT, file={"patch_size": 2}
-    ),
+    "GlmImageTransformer2DModel": Case(_glm, "transformer_glm_image.GlmImageRotaryPosEmbed.forward", pictures=FLAT),
     "HunyuanDiT2DModel": Case(
         _hunyuan_dit,
         "embeddings.apply_rotary_emb",
         "patches",
         FLAT,
-        file=DIT,
-        names={"get_resize_crop_region_for_grid": GRIDS["hunyuandit"]},
+        names=REGIONS["hunyuandit"],
     ),
     "HunyuanDiT2DControlNetModel": Case(
         partial(_controlled, _hunyuan_dit),
         "embeddings.apply_rotary_emb",
         "patches",
         FLAT,
-        file={**DIT, "transformer_num_layers": 6},
-        names={"get_resize_crop_region_for_grid": GRIDS["hunyuandit"]},
+        names=REGIONS["hunyuandit"],
     ),
-    "StableAudioDiTModel": Case(
-        _stable,
-        "embeddings.apply_rotary_emb",
-        pictures=STEPS,
-        file={
-            "num_key_value_attention_heads": 1,
-            "cross_attention_dim": 48,
-            "time_proj_dim": 16,
-            "global_states_input_dim": 16,
-            "cross_attention_input_dim": 16,
-        },
-    ),
-    "StableAudio3DiTModel": Case(
-        _stable3,
-        "transformers.transformer_stable_audio3.StableAudio3RotaryEmbedding.forward",
-        pictures=STEPS,
-        file={
-            "io_channels": 4,
-            "embed_dim": 48,
-            "depth": 2,
-            "num_heads": 2,
-            "cond_token_dim": 16,
-            "global_cond_dim": 16,
-            "timestep_features_dim": 16,
-            "num_memory_tokens": TEXT,
-        },
-    ),
+    "StableAudioDiTModel": Case(_stable, "embeddings.apply_rotary_emb", pictures=STEPS),
+    "StableAudio3DiTModel": Case(_stable3, "transformer_stable_audio3.StableAudio3RotaryEmbedding.forward", pictures=STEPS),
     "MiniMaxMusic3Transformer1DModel": Case(
-        _music,
-        "transformers.transformer_minimax_music3.MiniMaxMusic3RotaryEmbedding.forward",
-        pictures=STEPS,
-        file={"rotary_dim": 8, "ff_inner_dim": 32, "fourier_embedding_dim": 16},
+        _music, "transformer_minimax_music3.MiniMaxMusic3RotaryEmbedding.forward", pictures=STEPS
     ),
     "LongCatAudioDiTTransformer": Case(
-        _longcat_audio,
-        "transformers.transformer_longcat_audio_dit.AudioDiTRotaryEmbedding.forward",
-        "patches",
-        STEPS,
-        file={"dit_dim": 48, "dit_depth": 2, "dit_heads": 2, "dit_text_dim": 16, "latent_dim": 4},
+        _longcat_audio, "transformer_longcat_audio_dit.AudioDiTRotaryEmbedding.forward", "patches", STEPS
     ),
-    "PRXTransformer2DModel": Case(
-        _prx,
-        "transformers.transformer_prx.PRXEmbedND.forward",
-        pictures=FLAT,
-        file={"context_in_dim": 16, "num_heads": 2, "depth": 2, "axes_dim": [8, 16]},
-    ),
+    "PRXTransformer2DModel": Case(_prx, "transformer_prx.PRXEmbedND.forward", pictures=FLAT),
     "JoyImageEditTransformer3DModel": Case(
-        _video,
-        "transformers.transformer_joyimage.JoyImageEditTransformer3DModel.get_rotary_pos_embed",
-        "patches text",
-        file=JOY,
+        _video, "transformer_joyimage.JoyImageEditTransformer3DModel.get_rotary_pos_embed", "patches text"
     ),
     "JoyImageEditTransformer3DModel mrope": Case(
-        _video,
-        "transformers.transformer_joyimage.JoyImageEditTransformer3DModel.get_rotary_pos_embed",
-        "patches text",
-        file={**JOY, "rope_type": "mrope"},
+        _video, "transformer_joyimage.JoyImageEditTransformer3DModel.get_rotary_pos_embed", "patches text"
     ),
     "JoyImageEditPlusTransformer3DModel": Case(
         _joy_plus,
-        "transformers.transformer_joyimage_edit_plus.JoyImageEditPlusTransformer3DModel._get_rotary_pos_embed_for_range",
+        "transformer_joyimage_edit_plus.JoyImageEditPlusTransformer3DModel._get_rotary_pos_embed_for_range",
         "patches text",
         ((2, 3, 5), (1, 4, 2)),
-        file=JOY,
     ),
-    "Ideogram4Transformer2DModel": Case(
-        _ideogram,
-        "transformers.transformer_ideogram4.Ideogram4MRoPE.forward",
-        pictures=FLAT,
-        file={"adaln_dim": 16, "llm_features_dim": 16, "mrope_section": [6, 3, 3]},
-    ),
+    "Ideogram4Transformer2DModel": Case(_ideogram, "transformer_ideogram4.Ideogram4MRoPE.forward", pictures=FLAT),
     "MotifVideoTransformer3DModel": Case(
         partial(_video, width="text_embed_dim"),
-        "transformers.transformer_motif_video.MotifVideoRotaryPosEmbed.forward",
+        "transformer_motif_video.MotifVideoRotaryPosEmbed.forward",
         "patches text",
     ),
     "Kandinsky5Transformer3DModel": Case(
         _kandinsky,
-        " ".join(f"transformers.transformer_kandinsky.Kandinsky5RoPE{n}D.forward" for n in (1, 3)),
-        file={
-            "in_visual_dim": 4,
-            "in_text_dim": 16,
-            "in_text_dim2": 16,
-            "time_dim": 16,
-            "out_visual_dim": 4,
-            "patch_size": [1, 2, 2],
-            "model_dim": 48,
-            "ff_dim": 32,
-            "num_text_blocks": 1,
-            "num_visual_blocks": 2,
-            "axes_dims": [4, 8, 12],
-        },
+        " ".join(f"transformer_kandinsky.Kandinsky5RoPE{n}D.forward" for n in (1, 3)),
         names={"f": 1.0, "g": 2.0},
         unit=2.0**-9,  # of bfloat16
     ),
     "HiDreamImageTransformer2DModel": Case(
-        _hidream,
-        "transformers.transformer_hidream_image.HiDreamImageEmbedND.forward",
-        "patches text",
-        ((1, 4, 4),),
-        6,
-        file={
-            "patch_size": 2,
-            "caption_channels": [16, 16],
-            "text_emb_dim": 16,
-            "llama_layers": [0, 1, 2],
-            "max_resolution": [16, 16],
-        },
+        _hidream, "transformer_hidream_image.HiDreamImageEmbedND.forward", "patches text", ((1, 4, 4),), 6
     ),
-    "CosmosTransformer3DModel": Case(
-        _cosmos,
-        "transformers.transformer_cosmos.CosmosRotaryPosEmbed.forward",
-        "patches",
-        file={
-            "attention_head_dim": 28,
-            "max_size": [16, 16, 16],
-            "patch_size": [1, 2, 2],
-            "rope_scale": [2.0, 3.0, 4.0],
-            "concat_padding_mask": False,
-        },
-        names={"fps": 30},
-    ),
-    "FluxTransformer2DModel": Case(_flux, "transformers.transformer_flux.FluxPosEmbed.forward", pictures=FLAT),
-    "ChromaTransformer2DModel": Case(_flux, "transformers.transformer_flux.FluxPosEmbed.forward", pictures=FLAT),
-    "Flux2Transformer2DModel": Case(
-        _flux2, "transformers.transformer_flux2.Flux2PosEmbed.forward", pictures=FLAT, file={"axes_dims_rope": [4, 8, 6, 6]}
-    ),
-    "QwenImageTransformer2DModel": Case(_qwen, "transformers.transformer_qwenimage.QwenEmbedRope.forward", pictures=SEVERAL),
-    "QwenImageTransformer2DModel layered": Case(
-        _qwen,
-        "transformers.transformer_qwenimage.QwenEmbedLayer3DRope.forward",
-        pictures=SEVERAL,
-        file={"use_layer3d_rope": True},
-    ),
-    "WanTransformer3DModel": Case(_video, "transformers.transformer_wan.WanRotaryPosEmbed.forward", "patches", file=WAN),
+    "CosmosTransformer3DModel": Case(_cosmos, "transformer_cosmos.CosmosRotaryPosEmbed.forward", "patches", names={"fps": 30}),
+    "FluxTransformer2DModel": Case(_flux, "transformer_flux.FluxPosEmbed.forward", pictures=FLAT),
+    "ChromaTransformer2DModel": Case(_flux, "transformer_flux.FluxPosEmbed.forward", pictures=FLAT),
+    "Flux2Transformer2DModel": Case(_flux2, "transformer_flux2.Flux2PosEmbed.forward", pictures=FLAT),
+    "QwenImageTransformer2DModel": Case(_qwen, "transformer_qwenimage.QwenEmbedRope.forward", pictures=SEVERAL),
+    "QwenImageTransformer2DModel layered": Case(_qwen, "transformer_qwenimage.QwenEmbedLayer3DRope.forward", pictures=SEVERAL),
+    "WanTransformer3DModel": Case(_video, "transformer_wan.WanRotaryPosEmbed.forward", "patches"),
     "HunyuanVideo15Transformer3DModel": Case(
-        _hunyuan_15, "transformers.transformer_hunyuan_video15.HunyuanVideo15RotaryPosEmbed.forward", "patches text"
+        _hunyuan_15, "transformer_hunyuan_video15.HunyuanVideo15RotaryPosEmbed.forward", "patches text"
     ),
     "HunyuanImageTransformer2DModel": Case(
-        _flat,
-        "transformers.transformer_hunyuanimage.HunyuanImageRotaryPosEmbed.forward",
-        "patches text",
-        FLAT,
-        file={"patch_size": [1, 1], "rope_axes_dim": [10, 14]},
+        _flat, "transformer_hunyuanimage.HunyuanImageRotaryPosEmbed.forward", "patches text", FLAT
     ),
-    "SkyReelsV2Transformer3DModel": Case(
-        _video, "transformers.transformer_skyreels_v2.SkyReelsV2RotaryPosEmbed.forward", "patches", file=WAN
-    ),
-    "WanVACETransformer3DModel": Case(
-        _vace,
-        "transformers.transformer_wan.WanRotaryPosEmbed.forward",
-        "patches",
-        file={**WAN, "vace_layers": [0], "vace_in_channels": 4},
-    ),
-    "ChronoEditTransformer3DModel": Case(
-        _video,
-        "transformers.transformer_chronoedit.ChronoEditRotaryPosEmbed.forward",
-        "patches",
-        file={**WAN, "attention_head_dim": 32},
-    ),
-    "BriaTransformer2DModel": Case(_flux, "transformers.transformer_bria.BriaEmbedND.forward", pictures=FLAT),
-    "BriaFiboTransformer2DModel": Case(_fibo, "transformers.transformer_bria_fibo.BriaFiboEmbedND.forward", pictures=FLAT),
-    "OvisImageTransformer2DModel": Case(_ovis, "transformers.transformer_ovis_image.OvisImagePosEmbed.forward", pictures=FLAT),
-    "LongCatImageTransformer2DModel": Case(
-        _longcat, "transformers.transformer_longcat_image.LongCatImagePosEmbed.forward", pictures=FLAT
-    ),
-    "Krea2Transformer2DModel": Case(_krea, "transformers.transformer_krea2.Krea2RotaryPosEmbed.forward", pictures=FLAT),
+    "SkyReelsV2Transformer3DModel": Case(_video, "transformer_skyreels_v2.SkyReelsV2RotaryPosEmbed.forward", "patches"),
+    "WanVACETransformer3DModel": Case(_vace, "transformer_wan.WanRotaryPosEmbed.forward", "patches"),
+    "ChronoEditTransformer3DModel": Case(_video, "transformer_chronoedit.ChronoEditRotaryPosEmbed.forward", "patches"),
+    "BriaTransformer2DModel": Case(_flux, "transformer_bria.BriaEmbedND.forward", pictures=FLAT),
+    "BriaFiboTransformer2DModel": Case(_fibo, "transformer_bria_fibo.BriaFiboEmbedND.forward", pictures=FLAT),
+    "OvisImageTransformer2DModel": Case(_ovis, "transformer_ovis_image.OvisImagePosEmbed.forward", pictures=FLAT),
+    "LongCatImageTransformer2DModel": Case(_longcat, "transformer_longcat_image.LongCatImagePosEmbed.forward", pictures=FLAT),
+    "Krea2Transformer2DModel": Case(_krea, "transformer_krea2.Krea2RotaryPosEmbed.forward", pictures=FLAT),
     "Lumina2Transformer2DModel": Case(
         partial(_flat, width="cap_feat_dim"),
-        "transformers.transformer_lumina2.Lumina2RotaryPosEmbed._get_freqs_cis",
+        "transformer_lumina2.Lumina2RotaryPosEmbed._get_freqs_cis",
         pictures=FLAT,
     ),
     "ZImageTransformer2DModel": Case(
-        _z_image, "transformers.transformer_z_image.RopeEmbedder.__call__", "patches text", ((1, 4, 8),), 20, 32
+        _z_image, "transformer_z_image.RopeEmbedder.__call__", "patches text", ((1, 4, 8),), 20, 32
     ),
-    "CogView4Transformer2DModel": Case(
-        _cogview, "transformers.transformer_cogview4.CogView4RotaryPosEmbed.forward", pictures=FLAT
-    ),
+    "CogView4Transformer2DModel": Case(_cogview, "transformer_cogview4.CogView4RotaryPosEmbed.forward", pictures=FLAT),
     "HunyuanVideoTransformer3DModel": Case(
-        _hunyuan, "transformers.transformer_hunyuan_video.HunyuanVideoRotaryPosEmbed.forward", "patches text"
+        _hunyuan, "transformer_hunyuan_video.HunyuanVideoRotaryPosEmbed.forward", "patches text"
     ),
+}
+FILES = {  # what a class needs beside or in the place of the sizes above
+    "AceStepTransformer1DModel": settings("""
+        num_hidden_layers=3 head_dim=24 in_channels=12 audio_acoustic_hidden_dim=4 patch_size=2 sliding_window=3
+    """),
+    "BriaFibo2Transformer2DModel": {"min_num_gist_tokens": TEXT, "max_num_gist_tokens": TEXT}
+    | settings("injection_layer_ids=[1] patch_size=2 perceiver_num_layers=1 gist_step=1 axes_lens=[32,16,16]"),
+    "MiniMaxH3Transformer3DModel": settings("patch_size=[1,2,2] audio_in_channels=4 rope_freq_dim=3 time_embed_hidden_dim=16"),
+    "WanAnimateTransformer3DModel": WAN
+    | settings("""
+        in_channels=12 latent_channels=4 image_dim=None motion_encoder_channel_sizes={'4':4,'8':4,'16':4} motion_encoder_size=16
+        motion_style_dim=8 motion_dim=4 motion_encoder_dim=8 face_encoder_hidden_dim=8 inject_face_latents_blocks=1
+    """),
+    "NucleusMoEImageTransformer2DModel": {"moe_enabled": False},
+    "Flux3Transformer2DModel": {"axes_dims_rope": [4, 8, 6, 6]},
+    "AnyFlowTransformer3DModel": WAN,
+    "HeliosTransformer3DModel": {**WAN, "attention_head_dim": 24, "rope_dim": [4, 8, 12], "rope_theta": 500.0},
+    "CogVideoXTransformer3DModel": COG,
+    "CogVideoXTransformer3DModel 1.5": {**COG, "patch_size_t": 2},
+    "ConsisIDTransformer3DModel": COG,
+    "EasyAnimateTransformer3DModel": {"patch_size": 2, "attention_head_dim": 32, "mmdit_layers": 1},
+    "GlmImageTransformer2DModel": {"patch_size": 2},
+    "HunyuanDiT2DModel": DIT,
+    "HunyuanDiT2DControlNetModel": {**DIT, "transformer_num_layers": 6},
+    "StableAudioDiTModel": settings("""
+        num_key_value_attention_heads=1 cross_attention_dim=48 time_proj_dim=16 global_states_input_dim=16
+        cross_attention_input_dim=16
+    """),
+    "StableAudio3DiTModel": {"num_memory_tokens": TEXT}
+    | settings("""
+        io_channels=4 embed_dim=48 depth=2 num_heads=2 cond_token_dim=16 global_cond_dim=16 timestep_features_dim=16
+    """),
+    "MiniMaxMusic3Transformer1DModel": {"rotary_dim": 8, "ff_inner_dim": 32, "fourier_embedding_dim": 16},
+    "LongCatAudioDiTTransformer": {"dit_dim": 48, "dit_depth": 2, "dit_heads": 2, "dit_text_dim": 16, "latent_dim": 4},
+    "PRXTransformer2DModel": {"context_in_dim": 16, "num_heads": 2, "depth": 2, "axes_dim": [8, 16]},
+    "JoyImageEditTransformer3DModel": JOY,
+    "JoyImageEditTransformer3DModel mrope": {**JOY, "rope_type": "mrope"},
+    "JoyImageEditPlusTransformer3DModel": JOY,
+    "Ideogram4Transformer2DModel": {"adaln_dim": 16, "llm_features_dim": 16, "mrope_section": [6, 3, 3]},
+    "Kandinsky5Transformer3DModel": settings("""
+        in_visual_dim=4 in_text_dim=16 in_text_dim2=16 time_dim=16 out_visual_dim=4 patch_size=[1,2,2] model_dim=48
+        ff_dim=32 num_text_blocks=1 num_visual_blocks=2 axes_dims=[4,8,12]
+    """),
+    "HiDreamImageTransformer2DModel": settings(
+        "patch_size=2 caption_channels=[16,16] text_emb_dim=16 llama_layers=[0,1,2] max_resolution=[16,16]"
+    ),
+    "CosmosTransformer3DModel": settings("""
+        attention_head_dim=28 max_size=[16,16,16] patch_size=[1,2,2] rope_scale=[2.0,3.0,4.0] concat_padding_mask=False
+    """),
+    "Flux2Transformer2DModel": {"axes_dims_rope": [4, 8, 6, 6]},
+    "QwenImageTransformer2DModel layered": {"use_layer3d_rope": True},
+    "WanTransformer3DModel": WAN,
+    "HunyuanImageTransformer2DModel": {"patch_size": [1, 1], "rope_axes_dim": [10, 14]},
+    "SkyReelsV2Transformer3DModel": WAN,
+    "WanVACETransformer3DModel": {**WAN, "vace_layers": [0], "vace_in_channels": 4},
+    "ChronoEditTransformer3DModel": {**WAN, "attention_head_dim": 32},
 }
 
 
@@ -743,7 +568,7 @@ def file_of(name):
     """A small file of one case: the sizes above wherever its class has them."""
     kind = name.split()[0]
     has = inspect.signature(getattr(diffusers, kind).__init__).parameters
-    return {"_class_name": kind, **{key: value for key, value in SMALL.items() if key in has}, **CASES[name].file}
+    return {"_class_name": kind, **{key: value for key, value in SMALL.items() if key in has}, **FILES.get(name, {})}
 
 
 def built(file):
@@ -781,7 +606,8 @@ def recorded(model, inputs, tables=""):
     with contextlib.ExitStack() as stack, torch.no_grad():
         stack.enter_context(mock.patch("torch.nn.functional.scaled_dot_product_attention", attention))
         for each in tables.split():
-            place, _, method = f"diffusers.models.{each}".rpartition(".")
+            home = "diffusers.models" if each.startswith("embeddings") else "diffusers.models.transformers"
+            place, _, method = f"{home}.{each}".rpartition(".")
             owner = pkgutil.resolve_name(place)
             stack.enter_context(mock.patch.object(owner, method, plain(getattr(owner, method))))
         model(**copy.deepcopy(inputs))

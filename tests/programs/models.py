@@ -35,85 +35,30 @@ from transformers.modeling_utils import AttentionInterface
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_MAPPING_NAMES
 from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
+from tests.settings import settings
+
 TOKENS = 11  # no other extent of a tiny model is 11, so the axis of the tokens can be told
 LAYERS = 13  # two periods of the longest pattern of layers (6), and a first layer that may differ
 
 GRID = (4, 6)  # rows and columns of patches of a picture
 POOLED = (3, 6)  # of a picture whose patches are pooled 3 by 3
 
-SIZES = {
-    "vocab_size": 64,
-    "num_hidden_layers": LAYERS,
-    "hidden_size": 64,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 16,
-    "intermediate_size": 48,
-    "moe_intermediate_size": 16,
-    "max_position_embeddings": 512,
-    "sliding_window": 5,
-    "attn_logit_softcapping": 0.02,  # scores of tiny models are small
-    "attention_chunk_size": 5,
-    "local_attention": 6,
-    "qk_rope_head_dim": 8,
-    "qk_nope_head_dim": 24,
-    "v_head_dim": 16,
-    "kv_lora_rank": 12,
-    "q_lora_rank": 20,
-    "num_experts": 4,
-    "num_local_experts": 4,
-    "n_routed_experts": 4,
-    "num_experts_per_tok": 2,
-    "n_group": 1,
-    "topk_group": 1,
-    "index_head_dim": 16,
-    "index_n_heads": 2,
-    "index_topk": 2,  # fewer than there are keys
-    "index_topk_blocks": 2,
-    "index_block_size": 3,
-    "keep_window_size": 4,
-    "pad_token_id": 0,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-    "vocab_size_per_layer_input": 64,
-    "image_size": 32,
-    "global_head_dim": 32,
-    "num_global_key_value_heads": 2,
-    "rotary_dim": 8,
-    "decoder_attention_heads": 4,
-    "encoder_layers": 3,
-    "decoder_layers": 3,
-    "encoder_ffn_dim": 48,
-    "decoder_ffn_dim": 48,
-    "d_kv": 16,
-    "relative_attention_num_buckets": 8,  # logarithmic ones begin within 11 tokens
-    "relative_attention_max_distance": 16,
-    "d_ff": 48,
-    "depth": 3,
-    "embed_dim": 64,
-    "num_heads": 4,
-    "word_embed_proj_dim": 64,
-    "embedding_size": 64,
-    "hidden_size_per_layer_input": 8,
-    "max_window_layers": 6,
-    "first_k_dense_replace": 1,
-    "shared_expert_intermediate_size": 16,
-    "moe_num_experts": 4,
-    "linear_num_key_heads": 2,
-    "linear_num_value_heads": 4,
-    "linear_key_head_dim": 8,
-    "linear_value_head_dim": 8,
-    "num_nextn_predict_layers": 0,
-    "chunk_size": 4,
-    "mamba_chunk_size": 4,
-    "block_size": 4,
-    "mamba_n_groups": 2,
-    "mamba_d_state": 8,
-    "linear_num_heads": 4,
-    "linear_head_dim": 8,
-    "time_step_limit": [0.7, 1.3],  # where steps of tiny models are
-    "time_step_min": 1.3,
-}
+# The cap and the limits of time steps are where scores and steps of tiny models are; buckets become logarithmic within 11
+# tokens; an indexer chooses fewer keys than there are.
+SIZES = {"num_hidden_layers": LAYERS} | settings("""
+    vocab_size=64 hidden_size=64 num_attention_heads=4 num_key_value_heads=2 head_dim=16 intermediate_size=48
+    moe_intermediate_size=16 max_position_embeddings=512 sliding_window=5 attn_logit_softcapping=0.02 attention_chunk_size=5
+    local_attention=6 qk_rope_head_dim=8 qk_nope_head_dim=24 v_head_dim=16 kv_lora_rank=12 q_lora_rank=20 num_experts=4
+    num_local_experts=4 n_routed_experts=4 num_experts_per_tok=2 n_group=1 topk_group=1 index_head_dim=16 index_n_heads=2
+    index_topk=2 index_topk_blocks=2 index_block_size=3 keep_window_size=4 pad_token_id=0 bos_token_id=1 eos_token_id=2
+    vocab_size_per_layer_input=64 image_size=32 global_head_dim=32 num_global_key_value_heads=2 rotary_dim=8
+    decoder_attention_heads=4 encoder_layers=3 decoder_layers=3 encoder_ffn_dim=48 decoder_ffn_dim=48 d_kv=16
+    relative_attention_num_buckets=8 relative_attention_max_distance=16 d_ff=48 depth=3 embed_dim=64 num_heads=4
+    word_embed_proj_dim=64 embedding_size=64 hidden_size_per_layer_input=8 max_window_layers=6 first_k_dense_replace=1
+    shared_expert_intermediate_size=16 moe_num_experts=4 linear_num_key_heads=2 linear_num_value_heads=4 linear_key_head_dim=8
+    linear_value_head_dim=8 num_nextn_predict_layers=0 chunk_size=4 mamba_chunk_size=4 block_size=4 mamba_n_groups=2
+    mamba_d_state=8 linear_num_heads=4 linear_head_dim=8 time_step_limit=[0.7,1.3] time_step_min=1.3
+""")
 SAM = (
     "deepseek_ocr2_sam_vision_model got_ocr2_vision pp_formulanet_vision sam_hq_vision_model sam_vision_model slanext_vision "
     "unlimited_ocr_sam_vision_model"
@@ -132,33 +77,17 @@ SPECIAL = {  # what a class needs beside its sizes
     "ernie4_5_vl_moe_text": {"rope_parameters": {"rope_theta": 20000.0, "mrope_section": [3, 3, 2]}},
     "deepseek_v2": {"num_experts_per_tok": 2, "topk_method": "greedy"},
     "dots1": {"n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1},
-    "dbrx": {
-        "attn_config": {"rope_theta": 20000.0, "kv_n_heads": 2, "clip_qkv": 8.0},
-        "d_model": 64,
-        "n_heads": 4,
-        "n_layers": 4,
-    },
-    "esm": {
-        "vocab_size": 64,
-        "mask_token_id": 3,
-        "pad_token_id": 1,
-        "position_embedding_type": "rotary",
-        "token_dropout": False,
-    },
+    "dbrx": settings("attn_config={'rope_theta':20000.0,'kv_n_heads':2,'clip_qkv':8.0} d_model=64 n_heads=4 n_layers=4"),
+    "esm": settings("vocab_size=64 mask_token_id=3 pad_token_id=1 position_embedding_type='rotary' token_dropout=False"),
     "chameleon": {"vocabulary_map": {"<image>": 4}},
     "zaya": {"num_experts_per_tok": 1},
     "gemma3n_text": {"num_kv_shared_layers": 0, "num_hidden_layers": 10, "laurel_rank": 8, "intermediate_size": 48},
     "longcat_flash": {"num_layers": 3, "head_dim": 8},
     "nemotron": {"num_key_value_heads": 2},
-    "nemotron_h": {
-        "layer_types": ["linear_attention", "full_attention", "mlp", "full_attention"],
-        "num_hidden_layers": 4,
-        "mamba_num_heads": 4,
-        "mamba_head_dim": 8,
-        "n_groups": 2,
-        "ssm_state_size": 8,
-        "time_step_min": 0.2,
-    },
+    "nemotron_h": settings("""
+        layer_types=['linear_attention','full_attention','mlp','full_attention'] num_hidden_layers=4 mamba_num_heads=4
+        mamba_head_dim=8 n_groups=2 ssm_state_size=8 time_step_min=0.2
+    """),
     "qwen4_exp_text": {
         "indexer_n_heads": 2,
         "indexer_kv_heads": 1,
@@ -188,14 +117,10 @@ SPECIAL = {  # what a class needs beside its sizes
         "layer_types": (["full_attention"] + ["sliding_attention"] * 3) * 3 + ["full_attention"],
     },
     "diffusion_gemma_text": {"num_experts": 4, "top_k_experts": 2, "num_experts_per_tok": 2},
-    "inkling_text": {
-        "log_scaling_n_floor": 4,
-        "rel_extent": 7,
-        "swa_num_attention_heads": 8,
-        "swa_num_key_value_heads": 4,
-        "swa_head_dim": 8,
-        "initializer_range": 1.0,
-    },
+    "inkling_text": settings("""
+        log_scaling_n_floor=4 rel_extent=7 swa_num_attention_heads=8 swa_num_key_value_heads=4 swa_head_dim=8
+        initializer_range=1.0
+    """),
     "dots3_note_vision_encoder": {"num_hidden_layers": 43},
     "cohere_compass_text": {
         "rope_parameters": {kind: WHOLE["rope_parameters"] for kind in ("full_attention", "sliding_attention")}
@@ -204,19 +129,11 @@ SPECIAL = {  # what a class needs beside its sizes
     "esmc": {"num_key_value_heads": 4},
     "mllama_text_model": {"cross_attention_layers": [3, 8]},
     "deberta": {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "max_relative_positions": 8},
-    "deberta-v2": {
-        "relative_attention": True,
-        "pos_att_type": ["c2p", "p2c"],
-        "max_relative_positions": 16,
-        "position_buckets": 4,
-    },
+    "deberta-v2": settings("relative_attention=True pos_att_type=['c2p','p2c'] max_relative_positions=16 position_buckets=4"),
     "ministral3": {
-        "rope_parameters": {
-            "rope_type": "default",
-            "rope_theta": 20000.0,
-            "original_max_position_embeddings": 4,
-            "llama_4_scaling_beta": 0.1,
-        }
+        "rope_parameters": settings("""
+        rope_type='default' rope_theta=20000.0 original_max_position_embeddings=4 llama_4_scaling_beta=0.1
+    """)
     },
     "llama4_text": {"floor_scale": 4, "attn_scale": 0.3},
     **{name: {"window_size": 56} for name in ("qwen2_5_vl_vision", "qwen2_5_omni_vision_encoder", "exaone4_5_vision")},
@@ -239,21 +156,10 @@ SPECIAL = {  # what a class needs beside its sizes
     "mpnet": {"relative_attention_num_buckets": 32, "pad_token_id": 1},
     **{name: {"attention_window": 6} for name in ("longformer", "led")},
     "longt5": {"local_radius": 3},
-    "prophetnet": {
-        "num_encoder_layers": 3,
-        "num_decoder_layers": 3,
-        "num_decoder_attention_heads": 8,
-        "num_buckets": 8,
-        "relative_max_distance": 16,
-    },
-    "layoutlmv3": {
-        "coordinate_size": 8,
-        "shape_size": 16,
-        "input_size": 32,
-        "rel_pos_bins": 8,
-        "max_rel_pos": 16,
-        "rel_2d_pos_bins": 16,
-    },
+    "prophetnet": settings("""
+        num_encoder_layers=3 num_decoder_layers=3 num_decoder_attention_heads=8 num_buckets=8 relative_max_distance=16
+    """),
+    "layoutlmv3": settings("coordinate_size=8 shape_size=16 input_size=32 rel_pos_bins=8 max_rel_pos=16 rel_2d_pos_bins=16"),
     "udop": {"relative_attention_num_buckets": 32, "relative_attention_max_distance": 128, "max_2d_position_embeddings": 500},
     "pix2struct_text_model": {"num_heads": 4, "initializer_range": 0.02},  # which its class has not, and its module reads
     "pix2struct_vision_model": {"initializer_range": 0.5},
@@ -263,15 +169,8 @@ SPECIAL = {  # what a class needs beside its sizes
     "deepseek_v4": {"compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 3}},
 }
 CROSSING = (
-    "blip_2_qformer",
-    "musicgen_decoder",
-    "canary_decoder",
-    "instructblip_qformer",
-    "instructblipvideo_qformer",
-    "pix2struct_text_model",
-    "pp_formulanet_text",
-    "trocr",
-    "blip_text_model",
+    "blip_2_qformer musicgen_decoder canary_decoder instructblip_qformer instructblipvideo_qformer pix2struct_text_model "
+    "pp_formulanet_text trocr blip_text_model"
 )
 ANY_PICTURE = ("dinov3_vit", "pixtral", *HYBRID_ENCODERS.split())  # which take a picture that is no square
 NORM = re.compile(r"^(q|k|qk|query|key|q_b|kv)_?(layer)?_?norms?$")
@@ -525,7 +424,7 @@ def inputs_of(model):
         inputs["input_ids"] = ids.repeat(configuration.num_codebooks, 1)
     if "decoder_input_ids" in names:
         inputs["decoder_input_ids"] = ids
-    if configuration.model_type in CROSSING:
+    if configuration.model_type in CROSSING.split():
         inputs["encoder_hidden_states"] = torch.randn(1, TOKENS + 2, getattr(configuration, "encoder_hidden_size", 64))
     if "grid_thw" in names or "image_grid_thw" in names:
         grid = "grid_thw" if "grid_thw" in names else "image_grid_thw"
