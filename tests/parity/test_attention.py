@@ -1,47 +1,12 @@
-"""Attention of transformers with a sink, with a cap, and with decoupled RoPE."""
-
-from types import SimpleNamespace
+"""Attention of transformers with decoupled RoPE."""
 
 import numpy as np
 import pytest
 
-from posref import attention
 from posref.rotary import decoupled, rope
 
 torch = pytest.importorskip("torch", reason="pip install posref[parity]")
 pytest.importorskip("transformers", reason="pip install posref[parity]")
-
-rng = np.random.default_rng(0)
-Q, K, V = rng.normal(size=(2, 4, 5, 8)), rng.normal(size=(2, 2, 5, 8)), rng.normal(size=(2, 2, 5, 8))
-CAUSAL = attention.causal_mask(np.arange(5), np.arange(5))
-MASK = torch.tensor(np.where(CAUSAL, 0.0, -1e30))[None, None]
-
-
-def eager(model, **module):
-    """The eager attention of a model in float64, for 4 query heads and 2 key heads: (batch, heads, n, d)."""
-    from importlib import import_module
-
-    function = import_module(f"transformers.models.{model}.modeling_{model}").eager_attention_forward
-    named = {name: module.pop(name) for name in ("softcap",) if name in module}
-    given = SimpleNamespace(num_key_value_groups=2, training=False, head_dim=8, **module)
-    q, k, v = (torch.tensor(x) for x in (Q, K, V))
-    return function(given, q, k, v, MASK, scaling=0.5, dropout=0.0, **named)[0].numpy().swapaxes(1, 2)
-
-
-def ours(**more):
-    k, v = (attention.repeat_heads(x, heads=4) for x in (K, V))
-    return attention.attend(Q, k, v, scale=0.5, mask=CAUSAL, **more)
-
-
-def test_gpt_oss_sinks():
-    sinks = np.array([-1.0, 0.0, 0.5, 3.0])
-    got = eager("gpt_oss", sinks=torch.tensor(sinks))
-    np.testing.assert_allclose(got, ours(sinks=sinks[:, None]), rtol=1e-12, atol=1e-12)
-
-
-def test_gemma_2_softcap():
-    """Its softmax is made in float32 whatever comes in."""
-    np.testing.assert_allclose(eager("gemma2", softcap=0.75), ours(softcap=0.75), rtol=4e-6, atol=4e-6)
 
 
 def test_deepseek_v3():

@@ -173,19 +173,3 @@ def test_hunyuan_vl_gives_the_members_of_a_pair_two_axes():
     angle = axes.angles(positions, np.tile(w, 2), axes.sections(np.array([32] * 4)))
     np.testing.assert_allclose(got, axes.rotate_features(np.eye(128), np.cos(angle), np.sin(angle), layout="half"), atol=1e-5)
     assert np.abs(got.T @ got - np.eye(128)).max() > 0.9
-
-
-@pytest.mark.parametrize(("height", "width"), [(4, 6), (5, 3)])
-def test_qwen_image_counts_from_the_centre(height, width):
-    """Rows and columns are negative before the centre, an odd size has one more of them; text goes on from the larger half."""
-    of = pytest.importorskip("diffusers.models.transformers.transformer_qwenimage", reason="diffusers", exc_type=ImportError)
-    patches, text = of.QwenEmbedRope(10000, [4, 6, 6], scale_rope=True)((1, height, width), max_txt_seq_len=3)
-    places = axes.grid(height, width) - np.array([height - height // 2, width - width // 2])
-    first = max(height // 2, width // 2)
-    w, axis = np.concatenate([rope.frequencies(size) for size in (4, 6, 6)]), axes.sections(np.array([2, 3, 3]))
-    for got, positions in (
-        (patches, np.pad(places, ((0, 0), (1, 0)))),
-        (text, first + np.arange(3)[:, None].repeat(3, axis=1)),
-    ):
-        angle = axes.angles(positions, w, axis)
-        np.testing.assert_allclose(got.numpy(), np.exp(1j * angle), rtol=0, atol=20 * F32 * np.abs(angle).max())

@@ -20,7 +20,7 @@ TYPES = (
     "beam qwen2_vl_text ernie4_5_vl_moe_text qwen3_next granite chameleon zaya dbrx qwen2_vl_vision "
     "albert blip_2_qformer conditional_detr detr flava_multimodal_model gpt_neo mpnet parakeet_encoder sam_vision_model "
     "trocr wav2vec2 "
-    "pixtral dinov3_vit bert t5 gpt2 bart t5gemma t5gemma2 ministral3 mllama_text_model"
+    "pixtral dinov3_vit bert bloom mpt t5 gpt2 bart t5gemma t5gemma2 ministral3 mllama_text_model"
 )
 # rotary types of which nothing is said: their position has not been read
 UNREAD = (
@@ -103,6 +103,7 @@ VARIANTS = {
     "causal by a key": ("xlm", {"causal": True}),
     "blocks of a long text": ("big_bird", {"attention_type": "block_sparse"}),
     "sums of blocks": ("longt5", {"encoder_attention_type": "transient-global", "global_block_size": 4}),
+    "slopes of 6 heads": ("bloom", {"n_head": 6, "hidden_size": 48}),
     "a head of its own": ("recurrent_gemma", {"head_dim": 8}),
     "nested": ("olmo3", {"rope_parameters": {kind: {"rope_theta": 7.0} for kind in ("full_attention", "sliding_attention")}}),
 }

@@ -94,56 +94,7 @@ def test_rotation_of_the_library(subject):
     assert right == right_layout(subject)
 
 
-@pytest.mark.parametrize("base", [10000.0, 500000.0, 1e6])
-@pytest.mark.parametrize("dim", [24, 64, 128])
-def test_frequencies_of_the_libraries(dim, base):
-    llama = pytest.importorskip("transformers.models.llama.modeling_llama", reason=example.PIP)
-    config = llama.LlamaConfig(
-        hidden_size=4 * dim, num_attention_heads=4, rope_parameters={"rope_type": "default", "rope_theta": base}
-    )
-    found = {"transformers": llama.LlamaRotaryEmbedding(config).inv_freq}
-    if importlib.util.find_spec("x_transformers"):
-        from x_transformers.x_transformers import RotaryEmbedding
-
-        found["x_transformers"] = RotaryEmbedding(dim, base=base).inv_freq
-    if importlib.util.find_spec("rotary_embedding_torch"):
-        from rotary_embedding_torch import RotaryEmbedding
-
-        found["rotary_embedding_torch"] = RotaryEmbedding(dim, theta=base).freqs.detach()
-    exact = rope.frequencies(dim, base)
-    for frequencies in found.values():
-        assert (np.abs(as_numpy(frequencies) - exact) <= exact * (math.log(base) + 3) * F32).all()
-
-
-def test_positions_of_a_cached_step():
-    pytest.importorskip("transformers", reason=example.PIP)
-    x = paint(2, 3, 1, 64)  # one token each, far into two sequences of different lengths
-    y = as_numpy(example.llama(64, 10000.0, 64)(torch.from_numpy(x), np.array([[5], [4096]])))
-    theta = rope.frequencies(64)
-    for row, position in enumerate([5, 4096]):
-        one = x[row : row + 1].astype(np.float64)
-        exact = rope.rotate(one, *rope.tables(np.array([position]), theta), layout="half")
-        slack = bound(one, theta, np.array([[position]]), layout="half", base=10000.0)
-        assert (np.abs(y[row] - exact[0]) <= slack[0]).all()
-
-
-# -- the third layout, gradients, values, weights
-
-
-def test_deepseek_v3_reads_interleaved_and_writes_half():
-    module = pytest.importorskip("transformers.models.deepseek_v3.modeling_deepseek_v3", reason=example.PIP)
-    x = paint(2, 3, 7, 64).astype(np.float64)
-    cos, sin = rope.tables(POSITIONS, rope.frequencies(64))
-    doubled = (torch.from_numpy(np.concatenate([table, table], axis=-1)) for table in (cos, sin))
-    q, k = module.apply_rotary_pos_emb_interleave(torch.from_numpy(x), torch.from_numpy(-x), *doubled)
-    ours = rope.rotate(layouts.convert(x, source="interleaved", target="half"), cos[:, None], sin[:, None], layout="half")
-    # the same float64 products; torch may fuse one of them into the sum
-    np.testing.assert_allclose(q.numpy(), ours, rtol=0, atol=4 * 4 * 2.0**-53)
-    np.testing.assert_array_equal(k.numpy(), -q.numpy())
-    interleaved = rope.rotate(x, cos[:, None], sin[:, None], layout="interleaved")
-    assert not np.allclose(q.numpy(), interleaved, atol=0.1)
-    scores = np.einsum("bhid,bhjd->bhij", ours, ours)  # 64 products below 8
-    np.testing.assert_allclose(scores, np.einsum("bhid,bhjd->bhij", interleaved, interleaved), atol=64 * 8 * 64 * 2.0**-53)
+# -- gradients, values, weights
 
 
 @pytest.mark.parametrize("layout", pairing.LAYOUTS)
@@ -200,47 +151,6 @@ def test_llama_converter_permutes_as_we_do(heads):
     theirs = weight.view(heads, head_dim // 2, 2, d_model).transpose(1, 2).reshape(heads * head_dim, d_model)
     ours = layouts.permute_projection(weight.numpy(), heads=heads, rotary_dim=head_dim, source="interleaved", target="half")
     np.testing.assert_array_equal(ours, theirs.numpy())
-
-
-def test_llama_attention_runs_on_converted_weights():
-    # interleaved weights, as Meta publishes them, through the whole attention of transformers' Llama with grouped queries
-    llama = pytest.importorskip("transformers.models.llama.modeling_llama", reason=example.PIP)
-    heads, key_heads, d, n = 4, 2, 8, 7
-    config = llama.LlamaConfig(
-        hidden_size=heads * d, num_attention_heads=heads, num_key_value_heads=key_heads, attention_bias=True,
-        attn_implementation="eager", rope_parameters={"rope_type": "default", "rope_theta": 10000.0},
-    )  # fmt: skip
-    attention = llama.LlamaAttention(config, layer_idx=0).double().eval()
-    for bias in (attention.q_proj.bias, attention.k_proj.bias):
-        torch.nn.init.normal_(bias)
-    x = torch.from_numpy(paint(2, n, heads * d).astype(np.float64))
-    theta = rope.frequencies(d)
-    tables = rope.tables(POSITIONS[:, None], theta)
-    with torch.no_grad():  # the reference: interleaved rotation of the weights as they are
-        q, k, v = (
-            layer(x).view(2, n, -1, d).transpose(1, 2).numpy()
-            for layer in (attention.q_proj, attention.k_proj, attention.v_proj)
-        )
-        k, v = np.repeat(k, 2, axis=1), np.repeat(v, 2, axis=1)
-        s = np.einsum("bhid,bhjd->bhij", *(rope.rotate(y, *tables, layout="interleaved") for y in (q, k))) * d**-0.5
-        a = np.exp(s - s.max(axis=-1, keepdims=True))
-        a = a / a.sum(axis=-1, keepdims=True)
-        o, reach = (np.einsum("bhij,bhjd->bihd", a, w).reshape(2, n, heads * d) for w in (v, np.abs(v)))
-        expected = attention.o_proj(torch.from_numpy(o)).numpy()
-        reach = reach @ np.abs(attention.o_proj.weight.numpy().T)
-        for layer, count in ((attention.q_proj, heads), (attention.k_proj, key_heads)):
-            for parameter in (layer.weight, layer.bias):
-                parameter.copy_(
-                    torch.from_numpy(
-                        layouts.permute_projection(
-                            parameter.numpy().copy(), heads=count, rotary_dim=d, source="interleaved", target="half"
-                        )
-                    )
-                )
-        cos, sin = (torch.from_numpy(np.concatenate([table[:, 0]] * 2, axis=-1)) for table in tables)
-        theirs = attention(x, (cos, sin), attention_mask=None)[0].numpy()
-    # float64 but for its softmax, which rounds scores, n exponentials, their sum and the weights to float32
-    assert (np.abs(theirs - expected) <= (2 * np.abs(s).max() + n + 4) * F32 * reach).all()
 
 
 # -- the operator of ONNX: the forms that the example does not use
