@@ -52,6 +52,7 @@ RULES = {
     "hw": _rows_then_columns,
     "blocks": _columns_then_rows,  # transformers calls the first one h, its image processor gives it x
     "hw_centred": _rows_then_columns,
+    "wh": _columns_then_rows,
     "wh_from_one": _columns_then_rows,
     "hw_split": _split,
     "wh_alternating": _alternating,

@@ -47,6 +47,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     cross       True where each layer of a decoder also attends to an encoder; or the key that says which layers do
     shared      True where all layers have the same weights
     text        which rows the tokens of the text have, where others stand beside them
+    fewer_heads how many times fewer heads there are than the file says, of the same width
     vectors     of Shaw: keys of the largest offset to the left and to the right, and which offset
     sees        per stack, which keys a query sees beside those of the mask; mask: why it is not described
     encoding_if  boolean keys of the file, and what the first that is true makes of `encoding`; encoding_else: where none is
@@ -833,6 +834,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "head": "hidden",
     },
     "gemma4_vision": {"like": "axial", "axes": "blocks", "scale": 1.0, "norm": "before"},
+    "step3p5_vision": {"like": "axial", "axes": "wh", "input": "learned"},
     "kimi_k25_vision": {"like": "axial", "layout": "half", "axes": "wh_alternating"},
     "llama4_vision_model": {
         "like": "axial",
@@ -1016,6 +1018,32 @@ FAMILIES |= {
     },
     **{name: {"like": "learned", "rows": "bart", "mask": words} for name, words in APPROXIMATED.items()},
     "yoso": {"like": "learned", "rows": "bart", "mask": APPROXIMATED["yoso"], "scale": 1.0, "norm": "before"},
+    "reformer": {
+        "like": "learned",
+        "stacks": "reformer",
+        "encoding_if": {"axial_pos_embds": "learned_axial"},
+        "head": "attention_head_size",
+        "decoder_if": "is_decoder",
+        "rows_key": "axial_pos_shape",
+        "mask": (
+            "not described: local layers see their chunk and its neighbours, lsh layers the tokens of their hash bucket, with "
+            "keys of one length (modeling_reformer.py)"
+        ),
+    },
+    "idefics2_perceiver": {
+        "like": "learned",
+        "encoding": "unordered",
+        "stacks": "perceiver",
+        "head": "resampler_head_dim",
+        "sees": {"": "and the tokens of the vision encoder, in the same softmax (modeling_idefics2.py)"},
+    },
+    "convbert": {
+        "like": "learned",
+        "fewer_heads": 2,
+        "only": {"head_ratio": (2,)},
+        "sees": {"": "and, for as many features again, a convolution whose weights each token makes (modeling_convbert.py)"},
+    },
+    "moss_transcribe_diarize_audio": {"like": "sinusoidal"},
     "tapas": {
         "like": "learned",
         "text": "counted from 0; token_type_ids name cells of a table, and reset_position_index_per_cell counts each from 0",

@@ -67,7 +67,7 @@ class Layer:
     order: str | None = None  # the rule of `axes`
     learned_first: bool | None = None  # whether the class token rotates by trained angles
     convolution: dict[str, int] | None = None  # at the input: its width in tokens, stride, groups, and how many of them
-    table: int | None = None  # rows of the table at the input
+    table: int | list[int] | None = None  # rows of the table at the input, or of two
     bias: dict[str, Any] | None = None  # of the scores: the op of posref in `call`, and its settings
     selected_before: bool | None = None  # True: the keys are those that an earlier layer selected
     tiled: bool | None = None  # True: query head h uses key head h % kv_heads

@@ -22,7 +22,7 @@ SYSTEMS = {  # of the words of `posref.explain`
     "swin_v2": "relative.swin",
     "swin_with_cls": "relative.swin",
     "relative": "relative.shaw",
-    **dict.fromkeys(("learned", "learned_and_buckets"), "absolute.learned"),
+    **dict.fromkeys(("learned", "learned_and_buckets", "learned_axial"), "absolute.learned"),
     "learned_2d": "absolute.learned",
     "sinusoidal": "absolute.sinusoidal",
     **{name: f"state.{name}" for name in ("delta", "gated", "retention", "convolution")},

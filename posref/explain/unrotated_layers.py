@@ -39,7 +39,11 @@ PROPHETNET = {
 }
 ONE = {"": {"layers": "num_hidden_layers", "heads": "num_attention_heads", "causal": None}}
 DECODER = {"": {key: ENCODER_DECODER["decoder"][key] for key in ("layers", "heads", "rows", "causal")}}
+REFORMER = {"": {**ONE[""], "layers": "attn_layers"}}
+PERCEIVER = {"": {"layers": "resampler_depth", "heads": "resampler_n_heads", "causal": False}}
 STACKS = {
+    "reformer": REFORMER,
+    "perceiver": PERCEIVER,
     "decoder": DECODER,
     "encoder_decoder": ENCODER_DECODER,
     "led": LED,
@@ -57,7 +61,9 @@ def groups(settings):
     found = []
     only = only_stack(settings.file, settings.path)
     for name, stack in STACKS[settings.family.get("stacks", "one")].items():
-        count = settings.count(stack["layers"]) or settings.count(stack.get("else", stack["layers"]))
+        named = settings[stack["layers"]]
+        count = len(named) if isinstance(named, list) else settings.count(stack["layers"])
+        count = count or settings.count(stack.get("else", stack["layers"]))
         if count is None:
             raise settings.error(f"{stack['layers']} is {shown(None)}, expected a number of layers")
         if only and name not in ("", only):
@@ -113,6 +119,7 @@ def _group(settings, name, stack, indices):
     heads = settings.count(stack["heads"])
     width = settings.count(family["head"]) if "head" in family else None
     width = width or settings.count(family.get("whole", "hidden_size")) // heads
+    heads = heads // family.get("fewer_heads", 1)
     causal = _causal(settings) if stack["causal"] is None else stack["causal"]
     switched = [encoding for key, encoding in family.get("encoding_if", {}).items() if settings[key]]
     encoding = next(iter(switched), family.get("encoding_else", family.get(name, family["encoding"])))
@@ -155,7 +162,8 @@ def plain(settings, part, indices, heads, width, causal, encoding):
 def added(settings, group, rows="max_source_positions"):
     """Rows of a table at the input, and what is added to the scores."""
     scored = settings.family.get("also", group.encoding)
-    table = settings.number(rows) or settings.number("max_position_embeddings")
+    listed = isinstance(settings[rows], list)
+    table = (listed and settings.counts(rows)) or settings.number(rows) or settings.number("max_position_embeddings")
     return {
         "table": table if group.encoding in AT_THE_INPUT else None,
         "bias": BIASES[scored](settings, group) if scored in BIASES else None,
@@ -295,7 +303,7 @@ def _t5_of_token(settings, group):
     return {**_t5(settings, group), "call": "t5.bucket", "table_of": "each token, projected from it"}
 
 
-AT_THE_INPUT = ("learned", "learned_2d", "learned_and_buckets", "object_queries", "sinusoidal")
+AT_THE_INPUT = ("learned", "learned_2d", "learned_axial", "learned_and_buckets", "object_queries", "sinusoidal")
 BIASES = {
     "learned_and_buckets": _t5_of_token,
     "t5": _t5,

@@ -20,6 +20,8 @@ ENCODINGS = {
     "boxes": "two learned tables of rows and columns at the input; biases by bucket of the offset and of boxes (relative.t5)",
     "learned_and_buckets": "a learned table at the input (absolute.learned), {table}; biases by bucket, which the query's "
     "token projects (relative.t5)",
+    "learned_axial": "two learned tables at the input, joined (absolute.learned), {table}, [a, b]: place p reads row p // b "
+    "of the first and row p % b of the second",
     "t5": "a bias by bucket of the offset (relative.t5)",
     "alibi": "a bias that grows with the distance (relative.alibi)",
     "disentangled": "scores with relative positions (relative.deberta)",

@@ -310,9 +310,9 @@ def test_keys_that_are_not_understood():
 
 
 def test_what_is_not_supported_is_said():
-    explained = explain({"model_type": "reformer", **SIZES})
+    explained = explain({"model_type": "funnel", **SIZES})
     assert explained["layers"] == []
-    assert explained["unsupported"][0]["model_type"] == "reformer"
+    assert explained["unsupported"][0]["model_type"] == "funnel"
     json.dumps(explained)
 
 

@@ -30,7 +30,7 @@ UNREAD = (
     "nemotron3_5_transcribe_word_timestamp nemotron3_diarization_audio neomme pe_audio_video_encoder "
     "pe_video_encoder pocket_tts_audio_tokenizer pocket_tts_audio_tokenizer_decoder "
     "pocket_tts_audio_tokenizer_encoder qwen2_5_omni_dit sam2_video sam3_tracker_video "
-    "sam3_vit_model step3p5_vision timesfm2_5"
+    "sam3_vit_model timesfm2_5"
 )
 
 

@@ -78,6 +78,7 @@ def compare(model_type, **changes):
     verdict.drifted.extend(on_a_grid(said, model))
     verdict.drifted.extend(convolved(said, model))
     verdict.drifted.extend(unordered(said, model))
+    verdict.drifted.extend(axial(said, model))
     verdict.drifted.extend(boxed(said, model))
     verdict.drifted.extend(added_in_each_layer(said, model))
     return verdict
@@ -103,14 +104,27 @@ def unordered(said, model):
     """Tokens without position: in another order they give the same results, in that order; a class token may stand first."""
     alone = any(group["encoding"] == "none" and group["kind"] == "full_attention" and not group["causal"] for group in said)
     inputs = models.inputs_of(model)
-    name = next((name for name in ("query_embeds", "hidden_states") if name in inputs), None)
+    name = next((name for name in ("query_embeds", "hidden_states", "context") if name in inputs), None)
     if name is None or not (alone or any(group["encoding"] == "unordered" for group in said)):
         return
     moved = {**inputs, name: inputs[name].roll(1, dims=1)}
     with models.torch.no_grad():
-        y, z = (model(**each).last_hidden_state[:, -inputs[name].shape[1] :] for each in (inputs, moved))
-    if not np.allclose(y.roll(1, dims=1), z, atol=1e-5):
+        y, z = (models.states_of(model(**each))[:, -inputs[name].shape[1] :] for each in (inputs, moved))
+    if not np.allclose(y if name == "context" else y.roll(1, dims=1), z, atol=1e-5):  # a context is only seen
         yield "its tokens in another order give other results, explained as without position"
+
+
+def axial(said, model):
+    """Reformer's two tables, joined: the rows of quotients and those of remainders."""
+    if not any(group["encoding"] == "learned_axial" for group in said):
+        return
+    ids, embeddings = models.inputs_of(model)["input_ids"], model.embeddings
+    first, second = (x.detach().numpy().reshape(-1, x.shape[-1]) for x in embeddings.position_embeddings.weights)
+    p = np.arange(models.TOKENS)
+    expected = np.concatenate([first[p // len(second)], second[p % len(second)]], axis=-1)
+    added = (embeddings(input_ids=ids) - embeddings.word_embeddings(ids))[0].detach().numpy()
+    if said[0]["table"] != [len(first), len(second)] or not np.allclose(added, expected, atol=1e-5):
+        yield f"its input adds {added[1, :4]}, explained as {expected[1, :4]}"
 
 
 def added_in_each_layer(said, model):

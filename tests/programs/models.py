@@ -149,6 +149,17 @@ SPECIAL = {  # what a class needs beside its sizes
         for name in ("granite_speech_encoder", "granite_speech_plus_encoder")
     },
     "wav2vec2-bert": {"left_max_position_embeddings": 7, "right_max_position_embeddings": 4},
+    "step3p5_vision": {"patch_size": 8},
+    "idefics2_perceiver": {"resampler_n_latents": 7},
+    "reformer": {
+        "axial_pos_shape": [8, 4],
+        "axial_pos_embds_dim": [24, 40],
+        "attention_head_size": 16,
+        "local_attn_chunk_length": 4,
+        "lsh_attn_chunk_length": 4,
+        "num_buckets": 2,
+    },
+    "moss_transcribe_diarize_audio": {"max_source_positions": 48, "num_mel_bins": 96},
     "mobilebert": {"intra_bottleneck_size": 32},
     **{name: {"attention_type": "original_full"} for name in ("big_bird", "bigbird_pegasus")},
     **{name: {"num_queries": 7, "d_model": 64, "image_size": 96} for name in ("conditional_detr", "detr", "table-transformer")},
@@ -172,7 +183,7 @@ CROSSING = (
     "blip_2_qformer musicgen_decoder canary_decoder instructblip_qformer instructblipvideo_qformer pix2struct_text_model "
     "pp_formulanet_text trocr blip_text_model"
 )
-ANY_PICTURE = ("dinov3_vit", "pixtral", *HYBRID_ENCODERS.split())  # which take a picture that is no square
+ANY_PICTURE = ("dinov3_vit", "step3p5_vision", "pixtral", *HYBRID_ENCODERS.split())  # which take a picture that is no square
 NORM = re.compile(r"^(q|k|qk|query|key|q_b|kv)_?(layer)?_?norms?$")
 POSITIONS = re.compile(
     r"^(embed_positions|position_embeddings?|wpe|positions_embed|position_embeds_layer|row_embedder|column_embedder)$"
@@ -326,6 +337,11 @@ def run(model, inputs=None):
     return record
 
 
+def states_of(output):
+    """The hidden states of an output, which may be they alone."""
+    return output if torch.is_tensor(output) else output.last_hidden_state
+
+
 def left_padded(model, padding=3):
     """The same inputs with a mask whose first tokens are padding, and the identifiers of padding there."""
     inputs = inputs_of(model)
@@ -395,6 +411,7 @@ INPUTS = {
     ),
     "input_values": lambda _: torch.randn(1, 4000),
     "query_embeds": lambda configuration: torch.randn(1, TOKENS, configuration.hidden_size),
+    "context": lambda configuration: torch.randn(1, TOKENS, configuration.hidden_size),
     "hidden_states": lambda configuration: torch.randn(
         1, TOKENS, getattr(configuration, "input_dim", configuration.hidden_size)
     ),
@@ -420,6 +437,8 @@ def inputs_of(model):
         inputs["input_ids"] = ids
     elif "inputs_embeds" in names and not needed & {*INPUTS, "pixel_values"}:
         inputs["inputs_embeds"] = torch.randn(1, TOKENS, configuration.hidden_size)
+    if "context" in inputs:
+        inputs["attention_mask"] = torch.ones(1, TOKENS, dtype=torch.long)
     if configuration.model_type.startswith("musicgen"):  # a row of tokens for each codebook
         inputs["input_ids"] = ids.repeat(configuration.num_codebooks, 1)
     if "decoder_input_ids" in names:
@@ -602,6 +621,7 @@ class _Softmaxes(TorchDispatchMode):
         if (
             function in (torch.ops.aten._softmax.default, torch.ops.aten._safe_softmax.default)
             and y.ndim in (3, 4, 5)
+            and arguments[1] in (-1, y.ndim - 1)  # over keys
             and re.search("att", self.path[-1], re.IGNORECASE)
         ):
             self.record.softmaxes.append(
