@@ -43,7 +43,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     buckets, reach  keys of T5's bias, of other names; gated: its rows have a gate
     boxes       what of boxes T5's buckets are taken of; box_buckets: keys or values of their number and their max_distance
     rows_key    the key of the number of rows of a table
-    whole       the key of the width of all heads together, where it is not hidden_size
+    whole       the key of the width of all heads together, where it is not hidden_size; the first of several with a value
     cross       True where each layer of a decoder also attends to an encoder; or the key that says which layers do
     shared      True where all layers have the same weights
     text        which rows the tokens of the text have, where others stand beside them
@@ -1036,6 +1036,13 @@ FAMILIES |= {
         "stacks": "perceiver",
         "head": "resampler_head_dim",
         "sees": {"": "and the tokens of the vision encoder, in the same softmax (modeling_idefics2.py)"},
+    },
+    "perceiver": {
+        "like": "learned",
+        "encoding": "unordered",
+        "stacks": "perceiver_blocks",
+        "whole": "qk_channels d_latents",
+        "sees": {"": "the inputs are seen once, before; their positions come from the preprocessor of the class"},
     },
     "convbert": {
         "like": "learned",

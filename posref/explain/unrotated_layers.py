@@ -40,10 +40,12 @@ PROPHETNET = {
 ONE = {"": {"layers": "num_hidden_layers", "heads": "num_attention_heads", "causal": None}}
 DECODER = {"": {key: ENCODER_DECODER["decoder"][key] for key in ("layers", "heads", "rows", "causal")}}
 REFORMER = {"": {**ONE[""], "layers": "attn_layers"}}
+PERCEIVER_BLOCKS = {"": {"layers": "num_self_attends_per_block", "heads": "num_self_attention_heads", "causal": False}}
 PERCEIVER = {"": {"layers": "resampler_depth", "heads": "resampler_n_heads", "causal": False}}
 STACKS = {
     "reformer": REFORMER,
     "perceiver": PERCEIVER,
+    "perceiver_blocks": PERCEIVER_BLOCKS,
     "decoder": DECODER,
     "encoder_decoder": ENCODER_DECODER,
     "led": LED,
@@ -118,7 +120,8 @@ def _group(settings, name, stack, indices):
     family = settings.family
     heads = settings.count(stack["heads"])
     width = settings.count(family["head"]) if "head" in family else None
-    width = width or settings.count(family.get("whole", "hidden_size")) // heads
+    whole = map(settings.count, family.get("whole", "hidden_size").split())
+    width = width or next(filter(None, whole), None) // heads
     heads = heads // family.get("fewer_heads", 1)
     causal = _causal(settings) if stack["causal"] is None else stack["causal"]
     switched = [encoding for key, encoding in family.get("encoding_if", {}).items() if settings[key]]

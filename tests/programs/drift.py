@@ -101,16 +101,26 @@ def boxed(said, model):
 
 
 def unordered(said, model):
-    """Tokens without position: in another order they give the same results, in that order; a class token may stand first."""
+    """Tokens without position: in another order they give the same results, in that order; a class token may stand first.
+
+    Latents are weights; the tokens that they see, in any order, change nothing.
+    """
     alone = any(group["encoding"] == "none" and group["kind"] == "full_attention" and not group["causal"] for group in said)
     inputs = models.inputs_of(model)
-    name = next((name for name in ("query_embeds", "hidden_states", "context") if name in inputs), None)
+    name = next((name for name in ("query_embeds", "hidden_states", "context", "inputs") if name in inputs), None)
     if name is None or not (alone or any(group["encoding"] == "unordered" for group in said)):
         return
+    latents = [x for key, x in model.named_parameters() if key.endswith("latents") and name in ("context", "inputs")]
     moved = {**inputs, name: inputs[name].roll(1, dims=1)}
     with models.torch.no_grad():
+        for x in latents:
+            x.normal_()
         y, z = (models.states_of(model(**each))[:, -inputs[name].shape[1] :] for each in (inputs, moved))
-    if not np.allclose(y if name == "context" else y.roll(1, dims=1), z, atol=1e-5):  # a context is only seen
+        same = [(y if latents else y.roll(1, dims=1), z)]
+        for x in latents:
+            x.copy_(x.roll(1, dims=0))
+            same.append((y.roll(1, dims=1), models.states_of(model(**inputs))))
+    if not all(np.allclose(*pair, atol=1e-5) for pair in same):
         yield "its tokens in another order give other results, explained as without position"
 
 

@@ -151,13 +151,10 @@ SPECIAL = {  # what a class needs beside its sizes
     "wav2vec2-bert": {"left_max_position_embeddings": 7, "right_max_position_embeddings": 4},
     "step3p5_vision": {"patch_size": 8},
     "idefics2_perceiver": {"resampler_n_latents": 7},
+    "perceiver": settings("num_latents=7 d_latents=64 d_model=48 qk_channels=32 v_channels=64 num_self_attends_per_block=3"),
     "reformer": {
-        "axial_pos_shape": [8, 4],
-        "axial_pos_embds_dim": [24, 40],
-        "attention_head_size": 16,
-        "local_attn_chunk_length": 4,
-        "lsh_attn_chunk_length": 4,
-        "num_buckets": 2,
+        **{"axial_pos_shape": [8, 4], "axial_pos_embds_dim": [24, 40]},
+        **settings("attention_head_size=16 local_attn_chunk_length=4 lsh_attn_chunk_length=4 num_buckets=2"),
     },
     "moss_transcribe_diarize_audio": {"max_source_positions": 48, "num_mel_bins": 96},
     "mobilebert": {"intra_bottleneck_size": 32},
@@ -411,6 +408,7 @@ INPUTS = {
     ),
     "input_values": lambda _: torch.randn(1, 4000),
     "query_embeds": lambda configuration: torch.randn(1, TOKENS, configuration.hidden_size),
+    "inputs": lambda configuration: torch.randn(1, TOKENS, configuration.d_model),
     "context": lambda configuration: torch.randn(1, TOKENS, configuration.hidden_size),
     "hidden_states": lambda configuration: torch.randn(
         1, TOKENS, getattr(configuration, "input_dim", configuration.hidden_size)
