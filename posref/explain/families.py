@@ -1212,6 +1212,7 @@ FAMILIES |= {
     "mpt": {"like": "bloom", "rows": "bert"},
     "deberta-v2": {"like": "deberta"},
     "whisper": {"like": "blenderbot", "encoder": "sinusoidal"},
+    "sew-d": {"like": "deberta", "encoding": "convolution_input", "also": "disentangled"},
     "deberta": {"encoding": "disentangled", "scale": "terms", "stacks": "one", "causal": False},
     "xlnet": {"encoding": "xlnet", "scale": "head", "stacks": "one", "causal": "attn_type", "asks": False},
     "swin": {"encoding": "swin", "scale": "head"},

@@ -34,6 +34,9 @@ DEFORMABLE = (
 REASONS = {
     **dict.fromkeys(DEFORMABLE.split(), "deformable attention: each query chooses the points of the picture that it reads"),
     **dict.fromkeys(("layoutlmv2", "layoutxlm"), BOXES),
+    **dict.fromkeys(("glpn", "pvt_v2", "segformer"), "a convolution in each feed-forward layer orders the patches"),
+    **dict.fromkeys(("rwkv", "xlstm"), WHY["linear_attention"]),
+    "fnet": "a learned table at the input, and a Fourier transform over the tokens instead of attention",
     **dict.fromkeys(CONVOLUTIONS.split(), "they are convolutions without attention: their weights read neighbours in order"),
 }
 

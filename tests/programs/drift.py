@@ -180,8 +180,9 @@ def convolved(said, model):
             ordered.append(not np.allclose(y.roll(4 * stride, dims=1), z, atol=1e-5))
             for name, weight in model.encoder.pos_conv_embed.named_parameters():
                 weight.data *= name.endswith("original1")  # a direction, whose length is another weight
-            for table in models.bias_modules(model).values():
-                table.weight.data *= 0
+            relative = [x for name, x in model.named_parameters() if name.endswith("rel_embeddings.weight")]
+            for weight in [*relative, *(table.weight for table in models.bias_modules(model).values())]:
+                weight.data *= 0
         if ordered != [True, False]:
             yield f"that its tokens are ordered is {ordered[0]}, and without the convolution {ordered[1]}"
 

@@ -141,7 +141,10 @@ SPECIAL = {  # what a class needs beside its sizes
     "gpt_neo": {"attention_types": [[["global", "local"], 6], [["global"], 1]], "window_size": 5},
     "dpt": {"backbone_config": None},
     "trocr": {"is_decoder": True},
-    **{name: {"num_conv_pos_embeddings": 6} for name in ("wav2vec2", "hubert", "sew", "unispeech", "unispeech-sat", "wavlm")},
+    **{
+        name: {"num_conv_pos_embeddings": 6}
+        for name in ("wav2vec2", "hubert", "sew", "unispeech", "unispeech-sat", "wavlm", "sew-d")
+    },
     "data2vec-audio": {"num_conv_pos_embeddings": 2, "conv_pos_kernel_size": 5},
     "granite_speech5_encoder": {"context_size": 6, "head_dim": 16, "num_key_value_heads": 4},
     **{
