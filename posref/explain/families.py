@@ -49,6 +49,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     text        which rows the tokens of the text have, where others stand beside them
     fewer_heads how many times fewer heads there are than the file says, of the same width
     vectors     of Shaw: keys of the largest offset to the left and to the right, and which offset
+    patches     which rows patches have, where it is not one each
     sees        per stack, which keys a query sees beside those of the mask; mask: why it is not described
     encoding_if  boolean keys of the file, and what the first that is true makes of `encoding`; encoding_else: where none is
     others      sinks, softcap, temperature, axes, chunk
@@ -1212,6 +1213,12 @@ FAMILIES |= {
     "mpt": {"like": "bloom", "rows": "bert"},
     "deberta-v2": {"like": "deberta"},
     "whisper": {"like": "blenderbot", "encoder": "sinusoidal"},
+    "timesformer": {
+        "like": "learned",
+        "only": {"attention_type": ("divided_space_time",)},
+        "patches": "one row of the table for each patch of a frame, and one of a second table for each frame",
+        "mask": "not described: patches at one place of all frames see each other, then those of one frame and [CLS]",
+    },
     "sew-d": {"like": "deberta", "encoding": "convolution_input", "also": "disentangled"},
     "deberta": {"encoding": "disentangled", "scale": "terms", "stacks": "one", "causal": False},
     "xlnet": {"encoding": "xlnet", "scale": "head", "stacks": "one", "causal": "attn_type", "asks": False},

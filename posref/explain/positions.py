@@ -40,7 +40,7 @@ def positions(settings, group):
         return _answers(images=f"row and column of each patch within its {place}")
     if _of_a_picture(settings, group):
         grid = "axes.grid(height, width): row and column of each patch, in the order of the patches"
-        return _answers(images=PATCHES.get(group.order, grid))
+        return _answers(images=settings.family.get("patches") or PATCHES.get(group.order, grid))
     forward, text = _forward(settings, group), settings.family.get("text") if not group.causal else None
     alone = group.causal is True and not group.part.endswith("decoder")
     return _answers(

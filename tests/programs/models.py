@@ -464,7 +464,7 @@ def inputs_of(model):
         inputs["pixel_values"] = torch.randn(1, getattr(configuration, "num_channels", 3), side, width)
         if configuration.model_type == "xclip_vision_model":
             inputs["pixel_values"] = inputs["pixel_values"].repeat(configuration.num_frames, 1, 1, 1)
-        if configuration.model_type == "videomae":
+        if configuration.model_type in ("timesformer", "videomae"):
             inputs["pixel_values"] = inputs["pixel_values"].repeat(1, configuration.num_frames, 1, 1, 1)
     if "use_cache" in names:
         inputs["use_cache"] = False
