@@ -29,6 +29,11 @@ def same(f, *shape, make=sized):
     prove_equal(*entries(None, f(make("x", *shape)), make("x", *shape)))
 
 
+def concrete(f):
+    x = symbols("x", 2)
+    prove_equal(f(x), x)
+
+
 def attack(f):
     ATTACKS[f.__name__] = f
     return f
@@ -85,52 +90,50 @@ TRUE_IDENTITIES = {
     "equal_shapes": (lambda x: x if x.shape == (x + 0).shape else -x, N, M),
     "even_width": (lambda x: x if x.shape[-1] % 2 == 0 else -x, 2 * H),
 }
+# what is claimed of two concrete symbols to be them
+CONCRETE = {
+    "dtype_of_concrete_symbols": lambda x: -x if x.dtype == np.float32 else x,
+    "kind_of_concrete_symbols": lambda x: -x if x.dtype.kind == "f" else x,
+    "cast_of_concrete_symbols": lambda x: x.astype(np.float16),
+    "write_with_out": lambda x: np.add(x, x, out=x),
+}
+# what is claimed to be the same in every cell
+CELLS = {
+    "two_sizes_equal": lambda q, k: (2 * q if q.shape[0] == k.shape[0] else q, q),
+    "two_sizes_equal_plus_one": lambda q, k: (0 * q if q.shape[0] + 1 == k.shape[0] + 1 else q, q),
+    "difference_of_sizes": lambda q, k: (-q if k.shape[0] - q.shape[0] == 7 else q, q),
+    "size_as_argument": lambda q, k: ((lambda x, n: -x if n == 77 else x)(q, N), q),
+    "ones_of_bool": lambda q, k: (np.ones_like(q, dtype=bool) + np.ones_like(q, dtype=bool), filled((N,), 2)),
+    "sum_of_booleans": lambda q, k: ((q < 2 * q) + (q < 2 * q), 2 * (q < 2 * q)),
+    "integers_to_a_negative_power": lambda q, k: ((2 + 0 * (p := integers("p", N))) ** (-p) * 2**p, 1 + 0 * p),
+}
+# two expressions that are claimed to be equal
+EXPRESSIONS = {
+    "all_but_the_last_are_all": lambda: ((x := sized("x", N))[:-1].at(i := index(N)), x.at(i)),
+    "key_of_a_value": lambda: ({3: -(m := symbol("m", integer=True))}.get(m, m), m),
+    "float_of_sympy": lambda: ((x := symbol("x").e) * 0.1 * 10, x),
+    "text_as_a_number": lambda: (Scalar(size("n").e) * "n", size("n").e ** 2),
+}
+# a term, what is claimed to be its sum up to n, and n
+K, POSITIVE, NONNEGATIVE = symbol("k", integer=True).e, size("k").e, sp.Symbol("k", integer=True, nonnegative=True)
+INDUCTIONS = {
+    "induction_by_functions": (lambda r: 1, lambda k: 0 if k == 0 else k + 4, K),
+    "induction_over_a_number": (sp.Integer(1), K + 5 * K * (K - 4) * (K - 5), sp.Integer(4)),
+    "induction_over_a_positive_size": (sp.Integer(1), POSITIVE + 3 - 3 * sp.Integer(0) ** POSITIVE, POSITIVE),
+    "induction_with_a_power_of_zero": (sp.Integer(1), NONNEGATIVE + 3 - 3 * sp.Integer(0) ** NONNEGATIVE, NONNEGATIVE),
+    "induction_without_a_base": (sp.Integer(1), K + 1, K),
+    "induction_over_cases": (sp.Piecewise((50, sp.Eq(K, 0)), (1, True)), K, K),
+    "induction_that_floors": (sp.Integer(0), K - 2 * sp.floor(K / 2), K),
+}
 ATTACKS = {name: lambda row=row: same(*row) for name, row in IDENTITIES.items()}
+ATTACKS |= {name: lambda f=f: concrete(f) for name, f in CONCRETE.items()}
+ATTACKS |= {name: lambda f=f: prove_equal(*entries(None, *f(sized("q", N), sized("k", M)))) for name, f in CELLS.items()}
+ATTACKS |= {name: lambda f=f: prove_equal(*([each] for each in f())) for name, f in EXPRESSIONS.items()}
+ATTACKS |= {name: lambda row=row: prove_induction(*row) for name, row in INDUCTIONS.items()}
 TRUE = {name: lambda row=row: same(*row) for name, row in TRUE_IDENTITIES.items()}
 
 
 # sizes
-
-
-@attack
-def all_but_the_last_are_all():
-    x, i = sized("x", N), index(N)
-    prove_equal([x[:-1].at(i)], [x.at(i)])
-
-
-@attack
-def two_sizes_equal():
-    def f(q, k):
-        return (q @ k.T) * (2 if q.shape[0] == k.shape[0] else 1)
-
-    q, k = sized("q", N, H), sized("k", M, H)
-    prove_equal(*entries(None, f(q, k), q @ k.T))
-
-
-@attack
-def two_sizes_equal_plus_one():
-    def f(q, k):
-        return 0 * q if q.shape[0] + 1 == k.shape[0] + 1 else q
-
-    prove_equal(*entries(None, f(sized("q", N), sized("k", M)), sized("q", N)))
-
-
-@attack
-def size_as_argument():
-    def f(x, n):
-        return -x if n == 77 else x
-
-    prove_equal(*entries(None, f(sized("x", N), N), sized("x", N)))
-
-
-@attack
-def key_of_a_value():
-    m = symbol("m", integer=True)
-
-    def f(v):
-        return {3: -v}.get(v, v)
-
-    prove_equal([f(m)], [m])
 
 
 # dtypes
@@ -154,14 +157,6 @@ def keyword_swallowed():
         return out
 
     same(f, N)
-
-
-@attack
-def ones_of_bool():
-    def f(x):
-        return np.ones_like(x, dtype=bool) + np.ones_like(x, dtype=bool)
-
-    prove_equal(*entries(None, f(sized("x", N)), filled((N,), 2)))
 
 
 # writes
@@ -195,48 +190,6 @@ def write_to_sized():
 
     x = sized("x", N)
     prove_equal(*entries(None, f(x), x))
-
-
-# induction
-
-K = symbol("k", integer=True).e
-
-
-@attack
-def induction_by_functions():
-    prove_induction(lambda r: 1, lambda k: 0 if k == 0 else k + 4, K)
-
-
-@attack
-def induction_over_a_number():
-    prove_induction(sp.Integer(1), K + 5 * K * (K - 4) * (K - 5), sp.Integer(4))
-
-
-@attack
-def induction_over_a_positive_size():
-    n = size("k").e
-    prove_induction(sp.Integer(1), n + 3 - 3 * sp.Integer(0) ** n, n)
-
-
-@attack
-def induction_with_a_power_of_zero():
-    n = sp.Symbol("k", integer=True, nonnegative=True)
-    prove_induction(sp.Integer(1), n + 3 - 3 * sp.Integer(0) ** n, n)
-
-
-@attack
-def induction_without_a_base():
-    prove_induction(sp.Integer(1), K + 1, K)
-
-
-@attack
-def induction_over_cases():
-    prove_induction(sp.Piecewise((50, sp.Eq(K, 0)), (1, True)), K, K)
-
-
-@attack
-def induction_that_floors():
-    prove_induction(sp.Integer(0), K - 2 * sp.floor(K / 2), K)
 
 
 # kernels
@@ -311,21 +264,7 @@ def contradictory_hypotheses():
     prove_equal([got], [p.at(i)])
 
 
-@attack
-def float_of_sympy():
-    x = symbol("x").e
-    prove_equal([x * 0.1 * 10], [x])
-
-
 # more of the same kinds
-
-
-@attack
-def difference_of_sizes():
-    def f(q, k):
-        return -q if k.shape[0] - q.shape[0] == 7 else q
-
-    prove_equal(*entries(None, f(sized("q", N), sized("k", M)), sized("q", N)))
 
 
 @attack
@@ -351,18 +290,6 @@ def an_exception_as_a_branch_on_a_dtype():
 
 
 @attack
-def dtype_of_concrete_symbols():
-    x = symbols("x", 2)
-    prove_equal([*(-x if x.dtype == np.float32 else x)], [*x])
-
-
-@attack
-def kind_of_concrete_symbols():
-    x = symbols("x", 2)
-    prove_equal([*(-x if x.dtype.kind == "f" else x)], [*x])
-
-
-@attack
 def store_into_concrete_integers():
     p = symbols("p", 2, integer=True)
     out = np.empty_like(p)
@@ -376,18 +303,6 @@ def store_into_a_view_of_integers():
     out = np.zeros_like(p)
     out[:1][:] = p[:1] / 2
     prove_equal([out[0]], [p[0] / 2])
-
-
-@attack
-def cast_of_concrete_symbols():
-    x = symbols("x", 2)
-    prove_equal(x.astype(np.float16), x)
-
-
-@attack
-def write_with_out():
-    x = symbols("x", 2)
-    prove_equal(np.add(x, x, out=x), x)
 
 
 @attack
@@ -412,12 +327,6 @@ def write_through_a_view_of_sized():
 
 
 @attack
-def sum_of_booleans():
-    mask = sized("x", N) < sized("y", N)
-    prove_equal(*entries(None, mask + mask, 2 * mask))
-
-
-@attack
 def path_left_early():
     x = symbol("x")
     for _, value in all_paths(lambda: x if x > 0 else -x):
@@ -431,12 +340,6 @@ def path_that_claims_nothing():
     for asked, value in all_paths(lambda: abs(x)):
         if asked[0][1]:
             prove_equal([value], [x])
-
-
-@attack
-def text_as_a_number():
-    n = size("n").e
-    prove_equal([Scalar(n) * "n"], [n**2])
 
 
 @attack
@@ -470,12 +373,6 @@ def refutation_caught():
     for _, value in all_paths(lambda: x if x > 0 else -x):
         with contextlib.suppress(Refuted):
             prove_equal([value], [x])
-
-
-@attack
-def integers_to_a_negative_power():
-    p = integers("p", N)
-    prove_equal(*entries(None, (2 + 0 * p) ** (-p) * 2**p, 1 + 0 * p))
 
 
 # functions that can tell symbols from numbers, the kit from a user, or one call from the next
