@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from posref.relative import alibi
+from tests.fast.bits import same_bits
 
 pytest.importorskip("numba", reason="needs posref[fast]")
 fast = importlib.import_module("posref.fast.alibi")
@@ -19,10 +20,6 @@ INTEGERS = (np.int8, np.int16, np.int32, np.int64)
 def some_slopes(heads, dtype=np.float64):
     """Neither powers of two nor sorted, so that products are rounded."""
     return np.random.default_rng(0).standard_normal(heads).astype(dtype)
-
-
-def same_bits(a, b):
-    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
 @pytest.mark.parametrize("form", alibi.FORMS)

@@ -6,17 +6,10 @@ import numpy as np
 import pytest
 
 from posref.relative import deberta
+from tests.fast.bits import random, same_bits
 
 pytest.importorskip("numba", reason="needs posref[fast]")
 fast = importlib.import_module("posref.fast.deberta")
-
-
-def random(*shape, dtype=np.float64, seed=0):
-    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(dtype)
-
-
-def same_bits(a, b):
-    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
 def delta(i, j, span):

@@ -6,14 +6,12 @@ import itertools
 import numpy as np
 import pytest
 
+from tests.fast.bits import random
+
 pytest.importorskip("numba", reason="needs posref[fast]")
 fast = importlib.import_module("posref.fast.entries")
 
 ENDS = (None, fast.Ends(3, 1, -3, 3), fast.Ends(3, 1, -3, 2), fast.Ends(3, -1, -2, 3))
-
-
-def random(*shape, dtype, seed=0):
-    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(dtype)
 
 
 @pytest.mark.parametrize("dtypes", [(np.float32, np.float32), (np.float32, np.float64)])

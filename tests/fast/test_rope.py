@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from posref.rotary import rope
+from tests.fast.bits import same_bits
 
 numba = pytest.importorskip("numba", reason="needs posref[fast]")
 fast = importlib.import_module("posref.fast.rope")
@@ -30,10 +31,6 @@ def some_tables(*shape, dtype=np.float64):
     """Any pair of numbers is a table entry to the kernels; these are cosines and sines."""
     angle = random(*shape, seed=1)
     return np.cos(angle).astype(dtype), np.sin(angle).astype(dtype)
-
-
-def same_bits(a, b):
-    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
 def strided(x):

@@ -9,19 +9,12 @@ import pytest
 
 from posref import attention, offsets
 from posref.relative import shaw
+from tests.fast.bits import random, same_bits
 
 pytest.importorskip("numba", reason="needs posref[fast]")
 fast = importlib.import_module("posref.fast.shaw")
 
 FLOATS = (np.float32, np.float64)
-
-
-def random(*shape, dtype=np.float64, seed=0):
-    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(dtype)
-
-
-def same_bits(a, b):
-    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
 def inputs(n, m, *, reach=3, dim=5, dtype=np.float64, heads=3, table_heads=()):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from posref.relative import t5
+from tests.fast.bits import same_bits
 
 pytest.importorskip("numba", reason="needs posref[fast]")
 fast = importlib.import_module("posref.fast.t5")
@@ -16,10 +17,6 @@ INTEGERS = (np.int8, np.int16, np.int32, np.int64)
 
 def random(*shape, dtype=np.float64):
     return np.random.default_rng(0).standard_normal(shape).astype(dtype)
-
-
-def same_bits(a, b):
-    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
 @pytest.mark.parametrize("bidirectional", [True, False])

@@ -18,6 +18,7 @@ import pytest
 from posref import attention, offsets
 from posref.relative import alibi, deberta, shaw, t5, transformer_xl
 from posref.rotary import rope
+from tests.fast.bits import random, same_bits
 from tests.test_contract import wrong_values
 
 pytest.importorskip("numba", reason="needs posref[fast]")
@@ -30,10 +31,6 @@ FLOATS = (np.float32, np.float64)
 INTEGERS = (np.int8, np.int16, np.int32, np.int64)
 
 
-def random(*shape, dtype=np.float64, seed=0):
-    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(dtype)
-
-
 def integers(*shape, low=-9, high=10):
     return np.random.default_rng([*shape]).integers(low, high, shape)
 
@@ -41,6 +38,11 @@ def integers(*shape, low=-9, high=10):
 def choices(**options):
     """One dictionary for every choice of each option."""
     return [dict(zip(options, each, strict=True)) for each in itertools.product(*options.values())]
+
+
+def grid(*axes):
+    """One tuple for every choice of a size on each axis."""
+    return [*itertools.product(*axes)]
 
 
 class Twin(NamedTuple):
@@ -146,151 +148,82 @@ POSITIONS = [
 OFFSETS = [{"at": at} for at in ((), (1, 1), (2, 1), (2, 3), (1, 3))]
 CONTENT = [{"q": q, "k": k} for q, k in (((), ()), ((3,), (1,)), ((1,), (3,)), ((2, 1), (3,)), ((2, 3), ()), ((0,), (0,)))]
 LAYOUTS = choices(layout=("interleaved", "half"))
+# leading axes of x, and those of its tables with their rows
 TABLES = [
     {"x": x, "rows": rows}
-    for x, rows in (
-        ((), (1,)),
-        ((), ()),
-        ((4,), (5,)),
-        ((4,), (1,)),
-        ((4,), (4, 5)),
-        ((4,), (4, 1)),
-        ((2, 4), (5,)),
-        ((2, 4), (2, 1, 5)),
-        ((2, 4), (2, 1, 1)),
-        ((2, 4), (1, 4, 5)),
-        ((2, 4), (2, 4, 5)),
-        ((1, 4), (1, 4, 1)),
-        ((1, 4), (1, 1, 5)),
-        ((2, 3, 4), (2, 1, 4, 5)),
-        ((2, 3, 4), (1, 3, 1, 5)),
-        ((2, 3, 4), (2, 3, 1, 5)),
-        ((2, 1, 3, 1), (2, 1, 1, 1, 5)),
-        ((0, 4), (5,)),
-        ((2, 0), (2, 1, 5)),
-    )
+    for x, tables in {
+        (): ((1,), ()),
+        (4,): ((5,), (1,), (4, 5), (4, 1)),
+        (2, 4): ((5,), (2, 1, 5), (2, 1, 1), (1, 4, 5), (2, 4, 5)),
+        (1, 4): ((1, 4, 1), (1, 1, 5)),
+        (2, 3, 4): ((2, 1, 4, 5), (1, 3, 1, 5), (2, 3, 1, 5)),
+        (2, 1, 3, 1): ((2, 1, 1, 1, 5),),
+        (0, 4): ((5,),),
+        (2, 0): ((2, 1, 5),),
+    }.items()
+    for rows in tables
 ]
 
+TERMS = [
+    each | {"terms": terms}
+    for terms in itertools.product((True, False), repeat=2)
+    for each in (
+        *OFFSETS,
+        {"q": (3,), "k": (1,)},
+        {"q": (1,), "k": (3,), "rows": (1,)},
+        {"q": (2, 1)},
+        {"q": (1, 3), "k": (1, 3), "at": (2, 1)},
+        {"k": (3,), "rows": (2, 3)},
+        {"q": (0,), "k": (0,), "rows": (1,)},
+    )
+]
+MEMORIES = [
+    {"q": (3,), "k": (1,), "r": ()},
+    {"q": (1,), "k": (3,), "r": (1,), "u": (1,)},
+    {"q": (2, 1), "k": (3,), "r": (), "u": (2, 1)},
+    {"r": (3,), "u": (2, 3)},
+    {"k": (3,), "r": (2, 3)},
+    {"q": (0,), "k": (0,), "r": (), "u": (1,)},
+]
+GATHERED = [{"at": (2, 1)}, {"at": (2, 3)}, {"table": (1,), "at": (2, 1)}]
+GATHERED += [{"table": (2, 3), "at": (2, 1)}, {"table": (2, 3), "at": (1,)}, {"table": ()}]
+STREAMED = [{"k": (1,), "v": (1,), "bias": ()}, {"q": (2, 4), "bias": (2, 1)}, {"q": (0, 4)}]
+WIDTHS = (2, 4, 6, 10, 18, 34, 62, 64, 130, 256)
+BIASES, SCORES = grid(LENGTHS, LENGTHS, (1, 3)), grid((0, 1, 2, 3, 33, 100), (0, 1, 5, 34), (0, 1, 9))
+DENSE = [*grid(LENGTHS[1:], LENGTHS[1:], (1, 3)), (3, 4), (3, 4, 0), (3, 4, 2, 3), (3, 4, 2, 0, 3)]
+CAUSAL = [size for size in grid((1, 2, 3, 33, 100), (1, 2, 5, 34, 100, 131), (True, False)) if size[0] <= size[1]]
+ROTATIONS = grid((0, 1, 2, 3, 7, 16, 33, 257), WIDTHS, (0, 1, 5))
+CONVENTIONS, FORMS, VARIANTS = (
+    choices(convention=deberta.CONVENTIONS),
+    choices(form=alibi.FORMS),
+    choices(variant=shaw.VARIANTS),
+)
+SIDES, MASKS = choices(bidirectional=(True, False), max_distance=(128, 20)), choices(causal=(True, False), window=(None, 9))
+OF_DEBERTA, OF_SHAW = (
+    grid((0, 1, 3, 33), (0, 1, 5, 34), (1, 9), (1, 4)),
+    [*CONTENT, *OFFSETS, *({"rows": (3,), **each} for each in OFFSETS)],
+)
+
 TWINS = [
+    Twin("alibi.bias", alibi.bias, alibi_bias, FORMS, BIASES, POSITIONS, (33, 40, 3)),
+    Twin("t5.bias", t5.bias, t5_bias, SIDES, BIASES, [*POSITIONS, {"step": 1}, {"step": 3}], (33, 40, 3)),
+    Twin("deberta.scores", deberta.scores, deberta_scores, CONVENTIONS, OF_DEBERTA, TERMS, (33, 40, 4, 3)),
+    Twin("shaw.scores", shaw.scores, shaw_scores, VARIANTS, SCORES, OF_SHAW, (33, 40, 4)),
     Twin(
-        "alibi.bias",
-        alibi.bias,
-        alibi_bias,
-        choices(form=alibi.FORMS),
-        list(itertools.product(LENGTHS, LENGTHS, (1, 3))),
-        POSITIONS,
-        (33, 40, 3),
+        "shaw.attend", shaw.attend, shaw_attend, VARIANTS, grid((1, 9), (1, 8), (0, 3)), [*CONTENT[:-1], *OFFSETS], (33, 40, 4)
     ),
-    Twin(
-        "t5.bias",
-        t5.bias,
-        t5_bias,
-        choices(bidirectional=(True, False), max_distance=(128, 20)),
-        list(itertools.product(LENGTHS, LENGTHS, (1, 3))),
-        [*POSITIONS, {"step": 1}, {"step": 3}],
-        (33, 40, 3),
-    ),
-    Twin(
-        "deberta.scores",
-        deberta.scores,
-        deberta_scores,
-        choices(convention=deberta.CONVENTIONS),
-        list(itertools.product((0, 1, 3, 33), (0, 1, 5, 34), (1, 9), (1, 4))),
-        [
-            each | {"terms": terms}
-            for terms in itertools.product((True, False), repeat=2)
-            for each in (
-                *OFFSETS,
-                {"q": (3,), "k": (1,)},
-                {"q": (1,), "k": (3,), "rows": (1,)},
-                {"q": (2, 1)},
-                {"q": (1, 3), "k": (1, 3), "at": (2, 1)},
-                {"k": (3,), "rows": (2, 3)},
-                {"q": (0,), "k": (0,), "rows": (1,)},
-            )
-        ],
-        (33, 40, 4, 3),
-    ),
-    Twin(
-        "shaw.scores",
-        shaw.scores,
-        shaw_scores,
-        choices(variant=shaw.VARIANTS),
-        list(itertools.product((0, 1, 2, 3, 33, 100), (0, 1, 5, 34), (0, 1, 9))),
-        [*CONTENT, *OFFSETS, *({"rows": (3,), **each} for each in OFFSETS)],
-        (33, 40, 4),
-    ),
-    Twin(
-        "shaw.attend",
-        shaw.attend,
-        shaw_attend,
-        choices(variant=shaw.VARIANTS),
-        list(itertools.product((1, 9), (1, 8), (0, 3))),
-        [*CONTENT[:-1], *OFFSETS],
-        (33, 40, 4),
-    ),
-    Twin(
-        "transformer_xl.scores",
-        transformer_xl.scores,
-        xl_scores,
-        [{}],
-        [
-            (n, m, causal)
-            for n, m, causal in itertools.product((1, 2, 3, 33, 100), (1, 2, 5, 34, 100, 131), (True, False))
-            if n <= m
-        ],
-        [
-            {"q": (3,), "k": (1,), "r": ()},
-            {"q": (1,), "k": (3,), "r": (1,), "u": (1,)},
-            {"q": (2, 1), "k": (3,), "r": (), "u": (2, 1)},
-            {"r": (3,), "u": (2, 3)},
-            {"k": (3,), "r": (2, 3)},
-            {"q": (0,), "k": (0,), "r": (), "u": (1,)},
-        ],
-        (33, 40, False),
-    ),
-    Twin(
-        "offsets.dense",
-        offsets.toeplitz,
-        dense,
-        [{}],
-        [*itertools.product(LENGTHS[1:], LENGTHS[1:], (1, 3)), (3, 4), (3, 4, 0), (3, 4, 2, 3), (3, 4, 2, 0, 3)],
-        [],
-        (33, 40, 3),
-    ),
-    Twin(
-        "offsets.gather",
-        offsets.gather,
-        gather,
-        [{}],
-        list(itertools.product((0, 1, 2, 5, 33), (0, 1, 4, 17))),
-        [
-            {"at": (2, 1)},
-            {"at": (2, 3)},
-            {"table": (1,), "at": (2, 1)},
-            {"table": (2, 3), "at": (2, 1)},
-            {"table": (2, 3), "at": (1,)},
-            {"table": ()},
-        ],
-        (33, 40),
-    ),
-    Twin(
-        "rope.rotate",
-        rope.rotate,
-        rotate,
-        LAYOUTS,
-        list(itertools.product((0, 1, 2, 3, 7, 16, 33, 257), (2, 4, 6, 10, 18, 34, 62, 64, 130, 256), (0, 1, 5))),
-        TABLES,
-        (33, 8, 3),
-    ),
+    Twin("transformer_xl.scores", transformer_xl.scores, xl_scores, [{}], CAUSAL, MEMORIES, (33, 40, False)),
+    Twin("offsets.dense", offsets.toeplitz, dense, [{}], DENSE, [], (33, 40, 3)),
+    Twin("offsets.gather", offsets.gather, gather, [{}], grid((0, 1, 2, 5, 33), (0, 1, 4, 17)), GATHERED, (33, 40)),
+    Twin("rope.rotate", rope.rotate, rotate, LAYOUTS, ROTATIONS, TABLES, (33, 8, 3)),
     Twin("rope.gradient", rope.gradient, gradient, LAYOUTS, [(5, 6, 2)], TABLES[:3], (33, 8, 3)),
     Twin(
         "attention.attend_by_offset",
         attention.attend_by_offset,
         attend,
-        choices(causal=(True, False), window=(None, 9)),
+        MASKS,
         [(1, 1), (3, 70), (70, 75), (300, 310)],
-        [{"k": (1,), "v": (1,), "bias": ()}, {"q": (2, 4), "bias": (2, 1)}, {"q": (0, 4)}],
+        STREAMED,
         (70, 75),
         reorders=True,
     ),
@@ -316,10 +249,6 @@ def groups(twin, monkeypatch):
 
 def arrays(arguments):
     return {name: value for name, value in arguments.items() if isinstance(value, np.ndarray)}
-
-
-def same_bits(a, b):
-    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
 def agree(twin, arguments, *thread_counts):

@@ -631,11 +631,6 @@ class _Softmaxes(TorchDispatchMode):
         return y
 
 
-def _in_blocks(y):
-    """Weights (batch, blocks, heads, queries, keys) of blocks of queries, whose keys are those of three blocks."""
-    return y.ndim == 5 and y.shape[-1] == 3 * y.shape[-2]
-
-
 def _linear(module):
     """A linear layer, under one of its names; a convolution of one token or patch is one too."""
     return isinstance(module, torch.nn.Linear) or re.fullmatch("Conv1D|Conv1d|QuantLinear", type(module).__name__)
