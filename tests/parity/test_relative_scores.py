@@ -1,13 +1,10 @@
-"""Content-dependent relative scores of XLNet and Wav2Vec2-BERT; test_originals.py has what can no longer be installed."""
-
-import types
+"""Content-dependent relative scores of XLNet; test_originals.py has what can no longer be installed."""
 
 import numpy as np
 import pytest
 
-from posref import offsets
 from posref.absolute import sinusoidal
-from posref.relative import shaw, transformer_xl, xlnet
+from posref.relative import transformer_xl, xlnet
 
 torch = pytest.importorskip("torch", reason="compares with PyTorch; pip install posref[parity]")
 
@@ -104,24 +101,3 @@ def test_xlnet_distances_and_sinusoid(xlnet_model, attn_type, clamp_len):
     # float32: the frequency is off by 4 units (exponent, power, quotient), the angle by 1 more, its sine by 1.
     bound = (np.concatenate([angle, angle], axis=-1) * 5 * max(1.0, np.log(1e4)) + 2) * unit(torch.float32)
     assert (np.abs(transformer_xl.embeddings(distances, w) - released) <= bound).all()
-
-
-@pytest.mark.parametrize(("n_query", "n_key"), [(6, 6), (4, 7)])
-def test_wav2vec2_bert_relative_key(n_query, n_key):
-    module = pytest.importorskip(
-        "transformers.models.wav2vec2_bert.modeling_wav2vec2_bert", reason="compares with transformers"
-    )
-    left, right = 3, 1
-    table = torch.nn.Embedding.from_pretrained(normal(3, left + right + 1, DIM))
-    layer = types.SimpleNamespace(
-        left_max_position_embeddings=left, right_max_position_embeddings=right, distance_embedding=table, scaling=0.5
-    )
-    q, k = normal(4, BATCH, HEADS, n_query, DIM), normal(5, BATCH, HEADS, n_key, DIM)
-    _, position = module._apply_relative_key_position_encoding(layer, q, k)
-    rows = double(table.weight)
-    odd = np.concatenate([rows, np.repeat(rows[-1:], left - right, axis=0)])
-    steps = offsets.offsets(np.arange(n_query), np.arange(n_key))
-    got = shaw.scores(double(q), double(k), odd, steps, scale=0.5)
-    content = double(0.5 * q @ k.mT)
-    size = 0.5 * (size_of_terms((double(q), double(k))) + np.abs(double(q)).sum(-1, keepdims=True) * np.abs(rows).max())
-    assert (np.abs(got - (content + double(position))) <= 2 * (DIM + 4) * unit(q.dtype) * size).all()
