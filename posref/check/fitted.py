@@ -64,10 +64,10 @@ def of_result(question: Question, got: np.ndarray) -> Iterator[Named]:
             times("result", words, number, result(partial(np.multiply, number)))
             for words, number in _plain(factor, factors(question.a))
         )
-        yield from _first_that_fits(question, got, every)
+        yield from first_that_fits(question, got, every)
     elif shift and explains(question, got, right + shift):
         every = (_plus("result", number, result(partial(np.add, number))) for number in _rounded(shift))
-        yield from _first_that_fits(question, got, every)
+        yield from first_that_fits(question, got, every)
 
 
 def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
@@ -101,13 +101,13 @@ def _of_argument(question: Question, got: np.ndarray, name: str, known: dict[str
     shift = _solved(question, got, lambda c: {name: value + c}, 0.0) if factor is None and np.ndim(value) else None
     if factor is not None:
         every = (times(name, words, c, using(**{name: lambda a, c=c: c * a[name]})) for words, c in _plain(factor, known))
-        yield from _first_that_fits(question, got, every)
+        yield from first_that_fits(question, got, every)
     elif shift is not None:
         every = (_plus(name, c, using(**{name: lambda a, c=c: a[name] + c})) for c in _rounded(shift))
-        yield from _first_that_fits(question, got, every)
+        yield from first_that_fits(question, got, every)
 
 
-def _first_that_fits(question: Question, got: np.ndarray, every: Iterator[Named]) -> list[Named]:
+def first_that_fits(question: Question, got: np.ndarray, every: Iterator[Named]) -> list[Named]:
     """The number with the fewest digits that fits."""
     return next(([each] for each in every if question.fits(got, each[0], each[1].wrong)), [])
 
@@ -208,7 +208,7 @@ def of_steps(f: Any, a: Arguments) -> Iterator[Named]:
     for step in _own_steps(f):
         calls = _calls(f, a, step)
         sets = [("", range(len(calls)))] + [
-            (f"_for_{named.get(call, i + 1)}", [i]) for i, call in enumerate(calls) if 1 < len(calls) < 4
+            (f"_for_{named.get(call, i + 1)}", [i]) for i, call in enumerate(calls) if 1 < len(calls) < 6
         ]
         for where, some in sets if calls else ():
             said, place = step.__name__.strip("_"), where.replace("_", " ")
@@ -275,6 +275,30 @@ def along_heads(question: Question, groups: list[tuple[str, list[str]]]) -> Iter
             if all(x.dtype.kind in "iu" for x in arrays) or way in SHARED:
                 bug = f"{called} {words}"
                 yield _mistake(f"{called}_{way}", _by_head(names, read, texts, heads), bug, "Give each head what its text has.")
+
+
+def heads_read(question: Question, got: np.ndarray) -> Iterator[Named]:
+    """Which head of the keys and values each head of the queries reads, as their answers say."""
+    given = {name: np.asarray(question.a.get(name)) for name in question.op.given}
+    arrays = {name: x for name, x in given.items() if x.ndim == 4 and x.dtype.kind == "f"}
+    shapes = {x.shape[1] for x in arrays.values()}
+    few, many = min(shapes, default=0), question.right.shape[1] if question.right.ndim == 4 else 0
+    if len(shapes) != 2 or not 1 < few < many or got.shape != question.right.shape or many % few:
+        return
+    names = [name for name, x in arrays.items() if x.shape[1] == few]
+    answers = [np.asarray(question.op.spec(**question.a | {n: arrays[n][:, [j] * few] for n in names})) for j in range(few)]
+    bound = question.tolerance[question.models[-1]]
+    fits = [[(ratios(got, y, bound) <= 1).all(axis=(0, 2, 3))] for y in answers]
+    read = np.argmax(fits, axis=0)[0]
+    if not np.any(fits, axis=0).all() or (read == np.arange(many) // (many // few)).all():
+        return
+
+    def wrong(f: Any, a: Arguments) -> Any:
+        made = [f(**a | {n: a[n][:, [j] * few] for n in names}) for j in range(few)]
+        return np.stack([made[j][:, h] for h, j in enumerate(read)], axis=1)
+
+    words = f"heads 0 to {many - 1} of the queries read heads {', '.join(map(str, read))} of {' and '.join(names)}"
+    yield _mistake("other_heads_read", wrong, words, f"Head h reads head h // {many // few}.")
 
 
 SHARED = "tiled_over_texts_and_heads", "repeated_over_heads_and_texts"  # by any array; the others are positions

@@ -439,6 +439,21 @@ def shifts(question: Question) -> Iterator[Named]:
     """The right whole numbers with another one added."""
     if _whole(question):
         yield from (_shift(words, shift) for words, shift in _shifts(question.a).items())
+        masks = {name: x for name, x in question.a.items() if isinstance(x, np.ndarray) and x.dtype.kind == "b" and x.ndim == 2}
+        yield from (each for name, x in masks.items() if x.shape == question.right.shape for each in _row_shifts(name))
+
+
+def _row_shifts(name: str) -> Iterator[Named]:
+    """In each row the number of True, or of False, in a mask is added or subtracted, everywhere or where it is True."""
+    for sign, verb in ((1, "added"), (-1, "subtracted")):
+        for of, entry in ((True, "True"), (False, "False")):
+            for everywhere, where in ((True, ""), (False, f", where {name} is True")):
+
+                def wrong(f: Any, a: Arguments, sign: int = sign, of: bool = of, everywhere: bool = everywhere) -> Any:
+                    return f(**a) + sign * (a[name] == of).sum(axis=-1, keepdims=True) * (a[name] | everywhere)
+
+                words = f"in each row the number of {entry} in {name} is {verb}{where}"
+                yield _mistake(f"number_of_{entry}_{verb}{'' if everywhere else '_where_True'}", wrong, words, COUNT)
 
 
 def _whole(question: Question) -> bool:

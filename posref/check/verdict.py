@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from posref import ops, pairing
-from posref.check import fitted, frameworks, general, other_settings, weights
+from posref.check import edits, fitted, frameworks, general, other_settings, weights
 from posref.check.engine import Found, Named, Question, ratios
 from posref.check.ranged import MEANING, models
 from posref.check.report import Finding, Precision, Report
@@ -63,12 +63,14 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         yield from (fitted.of_settings(question, got), fitted.of_result(question, got))
         first, *others = general.stages(question, got)
         yield from (first, fitted.of_arrays(question, got), *others)
+        yield fitted.heads_read(question, got)
         yield not_computed(question, got)
         yield from waves.stages(question, got)
         yield of_a_part(question, got, question.op.mistakes.items)
 
     def stages(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
         yield from single(question, got)
+        yield edits.hypotheses(question, got)
         constants = general.relation(question, got, question.models[-1]) == general.ROW
         bits = _booleans(question) and not general.in_several_places(question, got)
         tried = pairs and not constants and not bits  # some pair of mistakes fits one or two wrong bits

@@ -8,10 +8,13 @@ used for it. What is read is a mistake like any other and has to fit; the fewest
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from posref import ops
+from posref.check import edits
 from posref.check.call import Caller, Misbehaved
 from posref.check.engine import NO_ANSWER, Named, Question, together
 from posref.check.ranged import ALL_MODELS, growth
@@ -19,6 +22,7 @@ from posref.check.rotary import schedules, sections
 from posref.ops import Arguments, Mistake, using
 from posref.ops.common import per_head
 from posref.ops.rope import _theta
+from posref.rotary.rope import frequencies
 
 NEAR = 300  # up to here most tables reach, and 16 bits hold most positions
 DIGITS = (1, 2, 3, 4, 6, 9)
@@ -245,6 +249,8 @@ def _from_phases(question: Question, got: np.ndarray, base: Base, pairs: Pairs |
         yield _used(question, prepared, theirs, exact)
     signed = _estimated(theirs)
     if exact is not None and signed is not None and _fit(theirs) is None and "other_pairs" not in dict(base.parts):
+        near = _edited(question.a, lambda made: np.abs(_wrap(made - _whole(signed[1], turning))).max() <= 1e-3)
+        yield [named for each in near for named in prepared.plus(*each).named()]
         yield prepared.plus(*_in_both_directions(signed[1], turning)).named()
     if pairs is not None:
         yield _of_vectors(question, got, prepared, pairs)
@@ -362,6 +368,8 @@ def _laws(question: Question, base: Base, fit: Fit, exact: Fit, turning: Any = N
         for stage in ([*starts[1:], *first, *scaled], *others):
             yield [each for made in stage for each in made.named()]
     if turning is not None:
+        near = _edited(a, lambda made: np.allclose(made, _whole(theirs, turning), rtol=1e-3, atol=0))
+        yield [named for each in near for named in base.plus(*each).named()]
         yield base.plus(*_measured(theirs, exact.frequencies, turning)).named()
 
 
@@ -378,10 +386,31 @@ def _known_schedules(a: Arguments, theirs: np.ndarray, turning: Any, digits: int
     """Those that the frequencies of an output may be; a linear one is named elsewhere, and few pairs fit many."""
     if turning is None or len(theirs) < 4 or digits > max(schedules.DIGITS):
         return
-    whole = np.zeros(len(turning))
-    whole[turning] = theirs
+    whole = _whole(theirs, turning)
     bases = [each for each in (a.base, schedules.first_base(whole, digits)) if each > 1]
     yield from (each for each in schedules.known(whole, bases, digits) if each.name != "linear")
+
+
+def _edited(a: Arguments, near: Callable[[np.ndarray], bool]) -> Stage:
+    """The first edit of the law or of the schedule that was asked for whose frequencies are near enough."""
+    known = None if a.frequencies is None else schedules.named(a.frequencies)
+    if a.get("exponent_dim") or (known is None and a.frequencies is not None):
+        return []
+    spec = frequencies if known is None else ops.op(f"scaling.{known.name}").spec
+    settings = Arguments({"base": a.base} if known is None else known.settings, dim=a.dim)
+    for name, mistake in edits.every(spec):
+        with suppress(*NO_ANSWER), np.errstate(all="ignore"):
+            made = np.asarray(mistake.wrong(spec, settings), dtype=float)
+            if made.shape == (a.dim // 2,) and near(made):
+                return [(name, mistake._replace(wrong=using(frequencies=made)))]
+    return []
+
+
+def _whole(estimate: np.ndarray, turning: np.ndarray) -> np.ndarray:
+    """Frequencies of all pairs, 0 of those that do not turn."""
+    whole = np.zeros(len(turning))
+    whole[turning] = estimate
+    return whole
 
 
 def _used(question: Question, base: Base, read: Phases, exact: Fit) -> Stage:
@@ -451,8 +480,24 @@ def _by_vector(name: str, used: np.ndarray, asked: np.ndarray) -> Named:
         words += "; all texts and heads turn alike"
     elif np.array_equal(used - used.min(), (np.arange(asked.size) // asked.shape[1] % asked.shape[2]).reshape(asked.shape)):
         words += "; rows are counted as in (batch, n, heads, d)"
+    elif law := _counted(used):
+        words += f"; text b, head h, row i turns as position {law}"
     remedy = "Compare the strides of x and of the tables: which text, head and token each row in memory is."
     return name, _mistake(using(positions=used), words, remedy)
+
+
+def _counted(used: np.ndarray) -> str:
+    """The sum of a number and of multiples of text, head and row that positions are, if they are one.
+
+    >>> _counted(np.arange(6.0).reshape(1, 3, 2))
+    '2 h + i'
+    """
+    start, steps = used[0, 0, 0], [np.diff(used, axis=axis).ravel()[:1].sum() for axis in range(3)]
+    if (used != start + sum(step * index for step, index in zip(steps, np.indices(used.shape), strict=True))).any():
+        return ""
+    terms = [f"{start:g}" * bool(start)]
+    terms += [f"{step:g} {name}".removeprefix("1 ") * bool(step) for step, name in zip(steps, "bhi", strict=True)]
+    return " + ".join(filter(None, terms)) or "0"
 
 
 # what was read, as mistakes
@@ -593,16 +638,14 @@ def _still(a: Arguments, turns: np.ndarray) -> Named:
 
 
 def _in_both_directions(estimate: np.ndarray, turning: np.ndarray) -> Named:
-    whole = np.zeros(len(turning))
-    whole[turning] = estimate
+    whole = _whole(estimate, turning)
     shown = ", ".join(f"{whole[t]:.4g} of pair {t}" for t in sorted({0, 1, 2, len(whole) - 1} & {*range(len(whole))}))
     bug = f"other frequencies, as if they were {shown}: up to whole turns a position, some are negative, 0 or far too large"
     return "other_frequencies", _mistake(using(frequencies=whole), bug, FAST, "base")
 
 
 def _measured(frequencies: np.ndarray, exact: np.ndarray, turning: np.ndarray) -> Named:
-    ratio, whole = exact / frequencies, np.zeros(len(turning))
-    whole[turning] = frequencies
+    ratio, whole = exact / frequencies, _whole(frequencies, turning)
     shown = ", ".join(f"{ratio[t]:.4g} at pair {t}" for t in sorted({0, len(ratio) // 4, len(ratio) // 2, len(ratio) - 1}))
     bug = f"other frequencies: those asked divided by those used are {shown}{_where_scaled(ratio, exact)}"
     rises = abs(ratio[0] - 1) < 1e-3 and (np.diff(ratio) > -1e-3 * ratio[1:]).all() and ratio[-1] > 1

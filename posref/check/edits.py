@@ -1,0 +1,270 @@
+"""Edits: the specification's own source with one expression changed, as a programmer may have written it.
+
+The functions that an op runs are parsed, one expression of one of them is replaced, and the answer of the changed copy is
+compared as that of any mistake. What is found is a line of the specification and what stands in its place in the user's code.
+Checks of arguments stay as they are. Where a state is carried through a text, the forms by chunks are edited too.
+"""
+
+import ast
+import copy
+import inspect
+import sys
+import textwrap
+import warnings
+from collections.abc import Collection, Iterator
+from functools import cache, partial
+from itertools import islice
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from posref.check.engine import NO_ANSWER, Named, Question, ratios
+from posref.check.fitted import explains, first_that_fits
+from posref.ops import Arguments, Mistake, NotHere
+from posref.ops.variation import steps, varied
+
+LEAST = 3  # different wrong numbers: fewer are met by some edit, whatever the cause
+MARKS = 12  # wrong entries of a mask, which have one bit each
+CHUNKS = (4, 16, 32, 64)
+SHORT = 12  # letters of what says nothing without what stands around it
+MOST = 2**25  # elements of all answers together
+OTHERS: dict[type, tuple[type, ...]] = {
+    ast.Add: (ast.Sub, ast.Mult),
+    ast.Sub: (ast.Add,),
+    ast.Mult: (ast.Div, ast.Add),
+    ast.Div: (ast.Mult, ast.FloorDiv),
+    ast.FloorDiv: (ast.Div, ast.Mod),
+    ast.Mod: (ast.FloorDiv,),
+    ast.Pow: (ast.Mult,),
+    ast.BitAnd: (ast.BitOr,),
+    ast.BitOr: (ast.BitAnd,),
+    ast.Lt: (ast.LtE, ast.Gt, ast.GtE),
+    ast.LtE: (ast.Lt, ast.GtE, ast.Gt, ast.Eq),
+    ast.Gt: (ast.GtE, ast.Lt, ast.LtE),
+    ast.GtE: (ast.Gt, ast.LtE, ast.Lt, ast.Eq),
+    ast.Eq: (ast.NotEq, ast.LtE, ast.GtE),
+    ast.NotEq: (ast.Eq,),
+    ast.And: (ast.Or,),
+    ast.Or: (ast.And,),
+}
+ALIKE = (
+    {"cos", "sin"},
+    {"minimum", "maximum"},
+    {"min", "max"},
+    {"floor", "ceil", "round", "rint", "trunc"},
+    {"log", "log2", "log10", "log1p"},
+    {"exp", "exp2", "expm1"},
+    {"sum", "mean", "max"},
+)
+COMMUTATIVE = ast.Add, ast.Mult, ast.BitAnd, ast.BitOr
+FIXED = "shape", "dtype", "ndim", "size"  # what is asked of an array is no number of the formula
+APART = "posref._", "posref.ops", "posref.check"
+REFUSED = NameError, IndexError, KeyError, AttributeError, MemoryError, RecursionError, *NO_ANSWER
+REMEDY = "Compare that line of your code; `posref show` prints the formula."
+
+
+def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
+    """The first edit that explains an output, of the functions that the op runs and of their forms by chunks."""
+    right = question.right
+    if got.shape != right.shape:
+        return
+    wrong = ratios(got, right, question.tolerance[question.models[-1]]) > 1
+    marks = np.isin(right, (0, 1)).all()
+    if wrong.sum() < MARKS if marks else len(np.unique(got[wrong])) < LEAST:
+        return
+    tried = islice(every(question.op.spec, _sizes(question.a, wrong)), MOST // right.size)
+    near = (each for each in tried if _explains(question, got, each))
+    yield from first_that_fits(question, got, near)
+
+
+def _explains(question: Question, got: np.ndarray, named: Named) -> bool:
+    answer = question.answer(named[0], named[1].wrong)
+    return answer is not None and answer.shape == got.shape and bool((answer == got).all() or explains(question, got, answer))
+
+
+def every(spec: Any, sizes: Collection[int] = ()) -> Iterator[Named]:
+    """All edits of what an op runs; then those of the same formula by chunks of so many tokens."""
+    for body in _bodies(spec):
+        yield from (_mistake(body, words, partial(_answer, body=body, edited=edited)) for edited, words in edits(body))
+    for core, chunked in _by_chunks(spec):
+        for size in sizes:
+            run = partial(_answer, core=core, chunked=chunked, size=size)
+            for body in _bodies(chunked):
+                for edited, words in edits(body):
+                    yield _mistake(body, words, partial(run, body=body, edited=edited), f", by chunks of {size} tokens")
+
+
+def _sizes(a: Arguments, wrong: np.ndarray) -> list[int]:
+    """The sizes that chunks may have: the first wrong row begins the second, or stands within the first, which may be all."""
+    n = a["k"].shape[-2] if "k" in a else 0
+    rows = np.flatnonzero(wrong.reshape(-1, *wrong.shape[-2:]).any(axis=(0, 2))) if wrong.shape[-2:-1] == (n,) else [0]
+    first = int(rows[0])
+    return [*dict.fromkeys((first if first > 1 else n, *(size for size in CHUNKS if first <= size < n)))] if n else []
+
+
+@cache
+def edits(function: FunctionType) -> tuple[tuple[FunctionType, str], ...]:
+    """Copies of a function with one expression changed, and words for each; no two are the same text.
+
+    >>> from posref.position_ids import cached
+    >>> [words for _, words in edits(inspect.unwrap(cached))][:3]
+    ['`np.arange(n_query)` for `np.arange(n_query) + (n_key - n_query)`', \
+'`n_key - n_query` for `np.arange(n_query) + (n_key - n_query)`', \
+'`np.arange(n_query) - (n_key - n_query)` for `np.arange(n_query) + (n_key - n_query)`']
+    """
+    root = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    definition = root.body[0]
+    if not isinstance(definition, ast.FunctionDef) or function.__closure__:
+        return ()
+    definition.decorator_list, definition.returns = [], None
+    for each in ast.walk(definition.args):
+        if isinstance(each, ast.arg):
+            each.annotation = None
+    lists = {ast.unparse(each.value) for each in ast.walk(root) if isinstance(each, ast.Attribute) and each.attr == "append"}
+    names = [each for each in function.__code__.co_varnames if each not in lists]
+    found: dict[str, tuple[FunctionType, str]] = {}
+    for shown, holder, key, node in [*_places(definition)]:
+        before = ast.unparse(shown)
+        for other in _instead(node, names):
+            _put(holder, key, other)
+            text, after = ast.unparse(definition), ast.unparse(other if shown is node else shown)
+            if text not in found:
+                found[text] = _compiled(function, root), f"`{after}` for `{before}`"
+            _put(holder, key, node)
+    return tuple(found.values())
+
+
+def _places(definition: ast.FunctionDef) -> Iterator[tuple[ast.AST, Any, Any, ast.expr]]:
+    """Each expression of the body, a part of the code that shows where it is, and its place; checks of arguments are none."""
+    waiting: list[tuple[ast.AST, ast.AST | None]] = [(each, None) for each in definition.body if not _is_check(each)]
+    while waiting:
+        node, shown = waiting.pop(0)
+        for field, value in ast.iter_fields(node):
+            for i, each in enumerate(value if isinstance(value, list) else [value]):
+                if not isinstance(each, ast.AST) or _is_check(each):
+                    continue
+                if not isinstance(each, ast.expr) or isinstance(each, ast.Starred):
+                    waiting.append((each, shown))
+                    continue
+                within = shown if shown is not None and len(ast.unparse(each)) < SHORT else each
+                yield (within, value, i, each) if isinstance(value, list) else (within, node, field, each)
+                waiting.append((each, within))
+
+
+def _is_check(node: ast.AST) -> bool:
+    """Whether a statement refuses arguments, or is a text."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant) or "require" in ast.unparse(node)
+    return isinstance(node, ast.Raise) or (isinstance(node, ast.If) and all(map(_is_check, node.body)) and not node.orelse)
+
+
+def _put(holder: Any, key: Any, node: ast.expr) -> None:
+    if isinstance(holder, list):
+        holder[key] = node
+    else:
+        setattr(holder, key, node)
+
+
+def _instead(node: ast.expr, names: list[str]) -> Iterator[ast.expr]:
+    """What may stand in the place of an expression: a part of it, another operator, other operands, another name or number."""
+    if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+        return
+    variables = {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and each.id in names}
+    if len(variables) == 1 and not isinstance(node, ast.Name):
+        yield _Applied(node, *variables).visit(copy.deepcopy(node))
+    match node:
+        case ast.BinOp(left, op, right):
+            yield from (left, right)
+            yield from (ast.BinOp(left, other(), right) for other in OTHERS.get(type(op), ()))
+            yield from () if isinstance(op, COMMUTATIVE) else [ast.BinOp(right, op, left)]
+        case ast.UnaryOp(ast.USub() | ast.Not() | ast.Invert(), operand):
+            yield operand
+        case ast.BoolOp(op, values):
+            yield from values
+            yield from (ast.BoolOp(other(), values) for other in OTHERS.get(type(op), ()))
+        case ast.Compare(left, [op], [right]):
+            yield from (ast.Compare(left, [other()], [right]) for other in OTHERS.get(type(op), ()))
+        case ast.IfExp(_, body, orelse):
+            yield from (body, orelse)
+        case ast.Call(called, arguments, keywords):
+            yield from (each for each in arguments if not isinstance(each, ast.Starred))
+            yield from (ast.BinOp(node, op(), ast.Constant(1)) for op in (ast.Add, ast.Sub))
+            yield from () if len(arguments) < 2 else [ast.Call(called, [arguments[1], arguments[0], *arguments[2:]], keywords)]
+        case ast.Subscript():
+            yield ast.BinOp(ast.Constant(0), ast.Mult(), node)
+        case ast.Attribute(value, name, ast.Load()) if name not in FIXED:
+            others = sorted({other for some in ALIKE if name in some for other in some} - {name})
+            yield from (ast.Attribute(value, other, ast.Load()) for other in others)
+        case ast.Constant(bool()):
+            yield ast.Constant(not node.value)
+        case ast.Constant(int() | float() as value):
+            yield from (ast.Constant(other) for other in (value + 1, value - 1, 2 * value, value / 2) if other != value)
+        case ast.Name(name, ast.Load()) if name in names:
+            yield from (ast.Name(other, ast.Load()) for other in names if other not in (name, "base"))
+            yield from (ast.UnaryOp(op(), node) for op in (ast.USub, ast.Invert))
+            yield from (ast.Constant(0), ast.Constant(1), ast.parse(f"np.swapaxes({name}, -1, -2)", mode="eval").body)
+            yield from (ast.BinOp(ast.Constant(1), ast.Div(), node), ast.BinOp(ast.Constant(2), ast.Mult(), node))
+            yield from (ast.BinOp(node, op(), ast.Constant(n)) for op, n in ((ast.Add, 1), (ast.Sub, 1), (ast.Div, 2)))
+
+
+class _Applied(ast.NodeTransformer):
+    """An expression of one variable in the place of that variable: it is applied twice."""
+
+    def __init__(self, node: ast.expr, name: str):
+        self.node, self.name = node, name
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.node if node.id == self.name else node
+
+
+def _compiled(function: FunctionType, root: ast.Module) -> FunctionType:
+    space: dict[str, Any] = {}
+    with warnings.catch_warnings(action="ignore", category=SyntaxWarning):  # a number in the place of a function
+        exec(compile(ast.fix_missing_locations(root), "<edited>", "exec"), function.__globals__, space)
+    edited: FunctionType = space[function.__name__]
+    return edited
+
+
+@cache
+def _bodies(spec: Any) -> tuple[FunctionType, ...]:
+    """The functions of the specification that an op runs, without what their contracts add."""
+    found = dict.fromkeys(inspect.unwrap(step) for step in (spec, *steps(spec)))
+    return tuple(each for each in found if isinstance(each, FunctionType) and not _apart(each))
+
+
+def _apart(function: FunctionType) -> bool:
+    return function.__module__.startswith(APART) or function.__name__.startswith("_require")
+
+
+@cache
+def _by_chunks(spec: Any) -> tuple[tuple[FunctionType, Any], ...]:
+    """A function that the op runs, and one of its module that takes the same and the size of a chunk."""
+    found = []
+    for core in (step for step in (spec, *steps(spec)) if hasattr(step, "__wrapped__")):
+        takes = inspect.signature(core).parameters.keys()
+        beside = vars(sys.modules[core.__module__]).values() if takes else ()
+        others = (each for each in beside if isinstance(each, FunctionType) and each.__module__ == core.__module__)
+        found += [(core, each) for each in others if inspect.signature(each).parameters.keys() - takes == {"chunk"}]
+    return tuple(found)
+
+
+def _answer(f: Any, a: Arguments, body: Any, edited: Any, core: Any = None, chunked: Any = None, size: int = 0) -> Any:
+    """What f gives with another function in the place of one, or by chunks with that."""
+    form = partial(_replaced(chunked, body, edited), chunk=size) if core else edited
+    try:
+        return _replaced(f, core or body, form)(**a)
+    except REFUSED as error:
+        raise NotHere(str(error)) from None
+
+
+def _replaced(f: Any, step: Any, new: Any) -> Any:
+    return new if f is step else varied(f, step, new)
+
+
+def _mistake(body: FunctionType, words: str, wrong: Any, more: str = "") -> Named:
+    name, module = body.__name__.strip("_"), body.__module__.removeprefix("posref.")
+    bug = f"with {words} in {module}.{name}{more}"
+    return f"{name} with {words}{more}".replace("`", "").replace(" and ", " & "), Mistake(
+        wrong, bug, remedy=REMEDY, kind="edit"
+    )

@@ -1,0 +1,59 @@
+"""An implementation that is the specification but for one expression: its line is named. What is no such edit has no line."""
+
+import inspect
+
+import numpy as np
+
+from posref import ops, position_ids
+from posref.check import check, edits
+from posref.check.engine import Question
+from posref.check.implementation import example
+from posref.relative import swin
+from tests.every import every
+
+OPS = [op for system in ops.names() for op in ops.system(system).values()]
+REAL = [op for op in OPS if Question(op, op.make(**example(op)), ("f32",)).right.size > 1]
+
+
+def retention_without_decay_within_a_chunk(q, k, v, decays, state):
+    """The keys of a chunk of 3 tokens enter the state as they are."""
+    outputs, g = [], decays[:, None, None]
+    for first in range(0, q.shape[-2], 3):
+        a, b, c = (x[..., first : first + 3, :] for x in (q, k, v))
+        i, j = np.indices((a.shape[-2], b.shape[-2]))
+        seen = np.tril(g ** np.maximum(i - j, 0))
+        outputs.append(np.einsum("bhid,bhjd,hij,bhje->bhie", a, b, seen, c) + g ** (i[:, :1] + 1) * a @ state)
+        state = g ** len(i) * state + np.einsum("bhjd,bhje->bhde", b, c)
+    return np.concatenate(outputs, axis=-2)
+
+
+def test_a_line_of_a_form_by_chunks():
+    report = check(retention_without_decay_within_a_chunk, "retention.attend", scale=1)
+    (finding,) = report.diagnosis
+    assert "with `k` for `powers[:, -2::-1, None] * k` in state.retention.quadratic, by chunks of 3 tokens" in finding.sentence
+
+
+def test_edits_are_of_the_formula():
+    """Checks of arguments, annotations and names of lists stay; each edit is another text, and all can be called."""
+    body = inspect.unwrap(position_ids.packed)
+    words = [words for _, words in edits.edits(body)]
+    assert {"`np.cumsum(lengths)` for `np.cumsum(lengths) - lengths`", "`np.cumsum(-lengths)` for `np.cumsum(lengths)`"} <= {
+        *words
+    }
+    assert not [each for each in words if "require" in each or "Array" in each]
+    assert edits.edits(inspect.unwrap(swin.bias))
+
+
+@every(REAL[::9], name=lambda op: op.name)
+def test_noise_is_no_edit(op):
+    """Right numbers with errors of 3 to 300 bounds, and numbers of their size, are those of no line."""
+    rng = np.random.default_rng(8)
+    question = Question(op, op.make(**example(op)), ("f32",))
+    right, bound = question.right, question.tolerance["f32"]
+    if np.asarray(op.spec(**question.a)).dtype.kind == "b":
+        outputs = [right != (rng.uniform(size=right.shape) < share) for share in (0.1, 0.5)]
+    else:
+        errors = rng.uniform(-1, 1, (2, *right.shape)) * np.reshape([3, 300], (2, *[1] * right.ndim)) * bound
+        outputs = [*(right + errors), rng.permuted(right.ravel()).reshape(right.shape)]
+    for got in outputs:
+        assert not [*edits.hypotheses(question, np.asarray(got, dtype=float))]
