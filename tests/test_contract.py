@@ -3,6 +3,7 @@
 What every function takes is written out in tests/contracts.txt; `python -m tests.test_contract` writes this file anew.
 """
 
+import ast
 import difflib
 import importlib
 import inspect
@@ -581,55 +582,31 @@ def taking(q, k):
     return contract(space["two"])
 
 
-@pytest.mark.parametrize(
-    ("axes", "fit", "wrong", "message"),
-    [
-        (("n", "n"), [(2,), (2,)], [(2,), (3,)], r"k has shape \(3,\), whose axis -1 is 3, expected n = 2 .*, since q has"),
-        (
-            ("n!", "n"),
-            [(1,), (1,)],
-            [(0,), (0,)],
-            r"q has shape \(0,\), expected \(n,\); its axis -1 is 0, expected at least 1",
-        ),
-        (("d", "d/2"), [(4,), (2,)], [(4,), (3,)], r"k has shape \(3,\), .* expected d/2 = 2 "),
-        (("2*n+1", "m"), [(5,), (2,)], [(4,), (2,)], r"q has shape \(4,\), .* its axis -1 is 4, expected 1, 3, 5, \.\."),
-        (("n m", "n|n+m-1"), [(2, 3), (4,)], [(2, 3), (3,)], r"k has shape \(3,\), .* expected n = 2 or n\+m-1 = 4 "),
-        (("n d", "n ..."), [(2, 3), (2, 5, 6)], [(2, 3), (3, 5)], r"k has shape \(3, 5\), whose axis 0 is 3, expected n = 2"),
-        (("... n", "=q"), [(2, 3), (2, 3)], [(2, 3), (3,)], r"k has shape \(3,\) and q \(2, 3\); they must be equal"),
-        (
-            ("h%g n", "g n"),
-            [(4, 3), (2, 3)],
-            [(4, 3), (3, 3)],
-            r"q has shape \(4, 3\), .* expected a multiple of g = 3, since k",
-        ),
-        (("n", "m>=n"), [(2,), (3,)], [(2,), (1,)], r"k has shape \(1,\), .* expected at least n = 2, since q has"),
-        (("n? d", "#n d"), [(3,), (3,)], [(1, 2, 3), (2, 3)], r"q has shape \(1, 2, 3\), expected \(n, d\), with 2 axes"),
-        (("... n", "(...) n"), [(5, 4, 3), (5, 1, 3)], [(5, 4, 3), (4, 3)], r"k has shape \(4, 3\), .* all of their axes"),
-        (
-            ("... n", "... n"),
-            [(1, 3), (2, 3)],
-            [(2, 3), (4, 3)],
-            r"q has shape .* and k \(4, 3\); the axes before \(n\) must be equal",
-        ),
-        (
-            ("... n d", "... m d"),
-            [(2, 3), (4, 3)],
-            [(4, 2, 3), (2, 2, 3)],
-            r"pass attention\.repeat_heads\(k, heads=4\) and v alike",
-        ),
-        (
-            ("... n d", "%... m d"),
-            [(4, 2, 3), (2, 2, 3)],
-            [(4, 2, 3), (3, 2, 3)],
-            r"must be equal or 1, or their last a divisor",
-        ),
-    ],
-)
-def test_every_mark_is_enforced(axes, fit, wrong, message):
-    two = taking(*axes)
-    assert two(*map(np.ones, fit))
+EXTENTS = r"""
+n & n | (2,), (2,) | (2,), (3,) | k has shape \(3,\), whose axis -1 is 3, expected n = 2 .*, since q has
+n! & n | (1,), (1,) | (0,), (0,) | q has shape \(0,\), expected \(n,\); its axis -1 is 0, expected at least 1
+d & d/2 | (4,), (2,) | (4,), (3,) | k has shape \(3,\), .* expected d/2 = 2\b
+2*n+1 & m | (5,), (2,) | (4,), (2,) | q has shape \(4,\), .* its axis -1 is 4, expected 1, 3, 5, \.\.
+n m & n|n+m-1 | (2, 3), (4,) | (2, 3), (3,) | k has shape \(3,\), .* expected n = 2 or n\+m-1 = 4\b
+n d & n ... | (2, 3), (2, 5, 6) | (2, 3), (3, 5) | k has shape \(3, 5\), whose axis 0 is 3, expected n = 2
+... n & =q | (2, 3), (2, 3) | (2, 3), (3,) | k has shape \(3,\) and q \(2, 3\); they must be equal
+h%g n & g n | (4, 3), (2, 3) | (4, 3), (3, 3) | q has shape \(4, 3\), .* expected a multiple of g = 3, since k
+n & m>=n | (2,), (3,) | (2,), (1,) | k has shape \(1,\), .* expected at least n = 2, since q has
+n? d & #n d | (3,), (3,) | (1, 2, 3), (2, 3) | q has shape \(1, 2, 3\), expected \(n, d\), with 2 axes
+... n & (...) n | (5, 4, 3), (5, 1, 3) | (5, 4, 3), (4, 3) | k has shape \(4, 3\), .* all of their axes
+... n & ... n | (1, 3), (2, 3) | (2, 3), (4, 3) | q has shape .* and k \(4, 3\); the axes before \(n\) must be equal
+... n d & ... m d | (2, 3), (4, 3) | (4, 2, 3), (2, 2, 3) | pass attention\.repeat_heads\(k, heads=4\) and v alike
+... n d & %... m d | (4, 2, 3), (2, 2, 3) | (4, 2, 3), (3, 2, 3) | must be equal or 1, or their last a divisor
+""".strip()  # the axes of q and of k | shapes that fit | shapes that do not | what is said
+
+
+@pytest.mark.parametrize("row", EXTENTS.splitlines())
+def test_every_mark_is_enforced(row):
+    axes, fit, wrong, message = row.split(" | ")
+    two = taking(*axes.split(" & "))
+    assert two(*map(np.ones, ast.literal_eval(fit)))
     with pytest.raises(ValueError, match=rf"test_contract\.two: .*{message}"):
-        two(*map(np.ones, wrong))
+        two(*map(np.ones, ast.literal_eval(wrong)))
 
 
 def test_records_scalars_and_remedies():
