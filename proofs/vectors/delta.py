@@ -2,13 +2,12 @@
 
 # Over budget: two layouts of the state, shared keys, the WY form, and lengths
 
-import itertools
-
 import mpmath
 import numpy as np
 
 from proofs.vectors import case, painted, terms
 from proofs.vectors._rejected import cut
+from proofs.vectors._states import NUMBERS, attend_and_remember, gates, growth, packed
 
 SOURCES = ("Yang et al., arXiv 2406.06484, section 3", "Yang et al., arXiv 2412.06464, Eq. (10)", "Kimi Team, arXiv 2510.26692")
 
@@ -59,49 +58,29 @@ def vectors():
     yield _unit("short", x)
 
 
-def _exact(x):
-    return np.vectorize(lambda y: mpmath.mpf(float(y)), otypes=[object])(x)
-
-
 def _arrays(extents, features, first, keys):
     *lead, heads, n, d, d_v = extents
-    gates = -abs(painted((*lead, heads, n, features), 8))
-    gates[..., 0, :] = first or gates[..., 0, :]
     return {
         "q": painted((*lead, keys or heads, n, d), 1) / 2,
         "k": painted((*lead, keys or heads, n, d), 2) / 2,
         "v": painted((*lead, heads, n, d_v), 4),
         "beta": abs(painted((*lead, heads, n), 6)),
-        "log_gates": gates,
+        "log_gates": gates((*lead, heads, n, features), first),
         "state": painted((*lead, heads, d, d_v), 9),
     }
 
 
 def _pair(probe, extents, features, layout, kills, of_reading="", first=0, keys=None):
-    given = _arrays(extents, features, first, keys)
-    (out, state), (most, most_state) = _both(given, lambda x: x), _both(given, abs)
-    told = {name: np.swapaxes(x, -1, -2) if (name, layout) == ("state", "vk") else x for name, x in given.items()}
-    n, d = extents[-3:-1]
-    largest = float(np.abs(np.cumsum(given["log_gates"], axis=-2)).max())
-    for op, right, size in (("attend", out, most), ("remember", state, most_state)):
-        turned = (lambda x: np.swapaxes(x, -1, -2)) if (op, layout) == ("remember", "vk") else lambda x: x
-        yield case(
-            f"delta/{op}-{layout}/{probe}",
-            op=op,
-            params={"state_layout": layout} | ({"scale": 0.5} if op == "attend" else {}),
-            tensors={name: x for name, x in told.items() if name != "q" or op == "attend"},
-            expected=turned(right),
-            # at each token an exponential, its product, d products and their sum, an error, three products and a sum
-            cond={"amp": terms(2 * n * largest + n * (d + 8) + d + 4, turned(size), bits=24)},
-            kills=f"{kills} {of_reading}" if op == "attend" else kills,
-            models=("f64", "f32"),  # states are kept in float32
-        )
+    given, (n, d) = _arrays(extents, features, first, keys), extents[-3:-1]
+    # at each token an exponential, its product, d products and their sum, an error, three products and a sum
+    roundings = 2 * n * growth(given) + n * (d + 8) + d + 4
+    return attend_and_remember(f"delta/{{}}-{layout}/{probe}", given, _both, roundings, kills, of_reading, layout)
 
 
 def _both(given, f):
     """Output and state token by token; with f = abs the sizes of all terms, none of which cancel."""
     more = f(mpmath.mpf(-1))
-    exact = {name: _exact(x) for name, x in given.items()}
+    exact = {name: NUMBERS(x) for name, x in given.items()}
     q, k, v, beta, state = (f(exact[name]) for name in ("q", "k", "v", "beta", "state"))
     gates = np.broadcast_to(exact["log_gates"], (*v.shape[:-1], k.shape[-1]))
     group, out, after = v.shape[-3] // k.shape[-3], np.zeros(v.shape, dtype=object), np.zeros(state.shape, dtype=object)
@@ -117,28 +96,14 @@ def _both(given, f):
 
 
 def _packed(probe, extents, features, ends, keys=None):
-    given, both = _arrays(extents, features, 0, keys), []
-    for f in (lambda x: x, abs):
-        parts = [
-            {x: 0 * y if x == "state" else y[..., a:b] if x == "beta" else y[..., a:b, :] for x, y in given.items()}
-            for a, b in itertools.pairwise(ends)
-        ]
-        both.append(np.concatenate([_both(part, f)[0] for part in parts], axis=-2))
-    return case(
-        f"delta/packed/{probe}",
-        op="packed",
-        params={"scale": 0.5},
-        tensors={name: x for name, x in given.items() if name != "state"} | {"boundaries": np.array(ends)},
-        expected=both[0],
-        cond={"amp": terms(130, both[1], bits=24)},  # as above: 5 tokens of 2 features, running sums below 7
-        kills="state_not_reset no_gates gate_one_token_late beta_left_out half_beta",
-        models=("f64", "f32"),
-    )
+    flags = "state_not_reset no_gates gate_one_token_late beta_left_out half_beta"
+    # as above: 5 tokens of 2 features, running sums below 7
+    return packed(f"delta/packed/{probe}", _arrays(extents, features, 0, keys), _both, ends, 130, flags)
 
 
 def _rows(given, f):
     """w beside u, row by row."""
-    exact = {name: _exact(x) for name, x in given.items()}
+    exact = {name: NUMBERS(x) for name, x in given.items()}
     k, v, beta = (f(exact[name]) for name in ("k", "v", "beta"))
     c = np.cumsum(np.broadcast_to(exact["log_gates"], k.shape), axis=-2)
     exp, more = np.vectorize(mpmath.exp, otypes=[object]), f(mpmath.mpf(-1))
@@ -154,14 +119,13 @@ def _rows(given, f):
 def _wy(probe, extents, features):
     given = {name: x for name, x in _arrays(extents, features, 0, None).items() if name not in ("q", "state")}
     n, d = extents[-3:-1]
-    largest = float(np.abs(np.cumsum(given["log_gates"], axis=-2)).max())
     flags = "w_without_gates u_without_gates first_order no_gates gates_to_base_2 beta_left_out half_beta gate_one_token_late"
     return case(
         f"delta/wy/{probe}/painted",
         op="wy",
         tensors=given,
         expected=_rows(given, lambda x: x),
-        cond={"amp": terms(2 * n * largest + n * (d + 8), _rows(given, abs), bits=24)},
+        cond={"amp": terms(2 * n * growth(given) + n * (d + 8), _rows(given, abs), bits=24)},
         kills=f"{flags} gates_of_the_first_head gate_of_the_first_feature",
         models=("f64", "f32"),
     )
@@ -169,7 +133,7 @@ def _wy(probe, extents, features):
 
 def _unit(probe, x):
     eps = 1e-6
-    exact = _exact(x)
+    exact = NUMBERS(x)
     expected = np.array(
         [[y / mpmath.sqrt(sum(z * z for z in row) + mpmath.mpf(eps)) for y in row] for row in exact], dtype=object
     )

@@ -2,14 +2,13 @@
 
 # Over budget: two layouts of the state, packed texts, and the gates themselves
 
-import itertools
-
 import mpmath
 import numpy as np
 
 from proofs.state.gated import bounded, definition, gate, left
 from proofs.vectors import case, painted, terms
 from proofs.vectors._rejected import cut
+from proofs.vectors._states import NUMBERS, attend_and_remember, gates, growth, packed
 
 SOURCES = ("Yang et al., arXiv 2312.06635, section 4", "Dao and Gu, arXiv 2405.21060, sections 6 and 7")
 
@@ -93,59 +92,31 @@ def _bounded(probe, x, a_log, bias, lower=-5.0):
 
 def _arrays(extents, features, first=0):
     *lead, n, d, d_v = extents
-    gates = -abs(painted((*lead, n, features), 8))
-    gates[..., 0, :] = first or gates[..., 0, :]
     return {
         "q": painted((*lead, n, d), 1),
         "k": painted((*lead, n, d), 2),
         "v": painted((*lead, n, d_v), 4),
-        "log_gates": gates,
+        "log_gates": gates((*lead, n, features), first),
         "state": painted((*lead, d, d_v), 6),
     }
 
 
 def _pair(probe, extents, features, layout, kills, of_reading="", first=0):
-    given = _arrays(extents, features, first)
-    right, size = _both(given, lambda x: x), _both(given, abs)
-    told = {name: np.swapaxes(x, -1, -2) if (name, layout) == ("state", "vk") else x for name, x in given.items()}
-    n, d = extents[-3:-1]
-    largest = float(np.abs(np.cumsum(given["log_gates"], axis=-2)).max())
-    for op, kind in (("attend", 0), ("remember", 1)):
-        turned = (lambda x: np.swapaxes(x, -1, -2)) if (op, layout) == ("remember", "vk") else lambda x: x
-        yield case(
-            f"gated/{op}-{layout}/{probe}",
-            op=op,
-            params={"state_layout": layout} | ({"scale": 0.5} if op == "attend" else {}),
-            tensors={name: x for name, x in told.items() if name != "q" or op == "attend"},
-            expected=turned(right[kind]),
-            # a term: an exponential of a sum of gates, a product at each token, the sum over features, the scale
-            cond={"amp": terms(2 * n * largest + 4 * n + d + 4, turned(size[kind]), bits=24)},
-            kills=f"{kills} {of_reading}" if op == "attend" else kills,
-            models=("f64", "f32"),  # states are kept in float32
-        )
+    given, (n, d) = _arrays(extents, features, first), extents[-3:-1]
+    # a term: an exponential of a sum of gates, a product at each token, the sum over features, the scale
+    roundings = 2 * n * growth(given) + 4 * n + d + 4
+    return attend_and_remember(f"gated/{{}}-{layout}/{probe}", given, _both, roundings, kills, of_reading, layout)
 
 
 def _packed(probe, extents, features, kills="", ends=(0, 2, 5)):
-    given, both = _arrays(extents, features), []
-    for f in (lambda x: x, abs):
-        parts = [{x: y[..., a:b, :] if x != "state" else 0 * y for x, y in given.items()} for a, b in itertools.pairwise(ends)]
-        both.append(np.concatenate([_both(part, f)[0] for part in parts], axis=-2))
-    tensors = {name: x for name, x in given.items() if name != "state"} | {"boundaries": np.array(ends)}
-    return case(
-        f"gated/packed/{probe}",
-        op="packed",
-        params={"scale": 0.5},
-        tensors=tensors,
-        expected=both[0],
-        cond={"amp": terms(100, both[1], bits=24)},  # as above: 5 tokens of 2 features, running sums below 7
-        kills=f"state_not_reset no_gates gate_one_token_late {kills}",
-        models=("f64", "f32"),
-    )
+    flags = f"state_not_reset no_gates gate_one_token_late {kills}"
+    # as above: 5 tokens of 2 features, running sums below 7
+    return packed(f"gated/packed/{probe}", _arrays(extents, features), _both, ends, 100, flags)
 
 
 def _both(given, f):
     """Output and state from the definitions, head by head; with f = abs the sizes of their terms."""
-    exact = {name: np.vectorize(lambda x: mpmath.mpf(float(x)), otypes=[object])(x) for name, x in given.items()}
+    exact = {name: NUMBERS(x) for name, x in given.items()}
     q, k, v, state = (f(exact[name]) for name in ("q", "k", "v", "state"))
     gates = np.broadcast_to(exact["log_gates"], k.shape)
     out, after = np.zeros(v.shape, dtype=object), np.zeros(state.shape, dtype=object)

@@ -4,8 +4,9 @@ import mpmath
 import numpy as np
 
 from proofs.state.retention import definition, left
-from proofs.vectors import case, painted, terms
+from proofs.vectors import painted
 from proofs.vectors._rejected import cut
+from proofs.vectors._states import NUMBERS, attend_and_remember
 
 SOURCES = ("Sun et al., Retentive Network, arXiv 2307.08621, Eq. (5) to (7)",)
 
@@ -28,31 +29,18 @@ READ = "chunk_mask_without_decay future_seen scale_ignored scale_squared"
 def vectors():
     yield from _pair("painted", (3, 9, 2, 2), f"{ANY} {STATE} state_transposed", READ)
     yield from _pair("narrow-values", (2, 4, 3, 1), ANY)
-    yield from _pair("batch", (2, 2, 2, 2, 1), "decays_of_the_first_head keys_of_the_first_batch_row")
+    yield from _pair("batch", (2, 2, 2, 2, 1), "decays_of_the_first_head", "keys_of_the_first_batch_row")
     yield from _pair("one-token", (3, 1, 2, 2), STATE)
 
 
 def _pair(probe, extents, kills, of_reading=""):
     *lead, n, d, d_v = extents
-    q, k, v = painted((*lead, n, d), 1), painted((*lead, n, d), 2), painted((*lead, n, d_v), 4)
-    decays, state = np.array([0.98046875, 0.8515625, 0.7421875])[: lead[-1]], painted((*lead, d, d_v), 6)
-    every = lambda x: np.vectorize(mpmath.mpf, otypes=[object])(x)
-    right, size = (_both(*map(every, (f(q), f(k), f(v), decays, f(state)))) for f in (lambda x: x, abs))
-    given = {"k": k, "v": v, "decays": decays, "state": state}
-    name = f"h{lead[-1]}-d{d}/{probe}"
-    for op, kind, tensors in (("attend", 0, {"q": q} | given), ("remember", 1, given)):
-        flags = f"{kills} {of_reading}" if op == "attend" else kills.replace("keys_of_the_first_batch_row", "")
-        yield case(
-            f"retention/{op}/{name}",
-            op=op,
-            params={"scale": 0.5} if op == "attend" else {},
-            tensors=tensors,
-            expected=right[kind],
-            # a term: a product, two roundings at each later token, the sum over features, the scale
-            cond={"amp": terms(3 * n + d + 4, size[kind], bits=24)},
-            kills=flags,
-            models=("f64", "f32"),  # states are kept in float32
-        )
+    decays = np.array([0.98046875, 0.8515625, 0.7421875])[: lead[-1]]
+    given = {"q": painted((*lead, n, d), 1), "k": painted((*lead, n, d), 2), "v": painted((*lead, n, d_v), 4)}
+    given |= {"decays": decays, "state": painted((*lead, d, d_v), 6)}
+    both = lambda given, f: _both(*(NUMBERS(x if name == "decays" else f(x)) for name, x in given.items()))
+    # a term: a product, two roundings at each later token, the sum over features, the scale
+    return attend_and_remember(f"retention/{{}}/h{lead[-1]}-d{d}/{probe}", given, both, 3 * n + d + 4, kills, of_reading)
 
 
 def _both(q, k, v, decays, state):
