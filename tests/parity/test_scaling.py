@@ -79,6 +79,7 @@ LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_positio
 SHORT = [1 + t / 16 for t in range(48)]  # exact in float32
 LONG = [1 + 5 * t / 4 for t in range(48)]
 LISTS = {"short_factor": SHORT, "long_factor": LONG, "original_max_position_embeddings": 4096}
+OF_4096 = {"original_max_position_embeddings": 4096}
 CASES = {
     "vicuna 16k": (linear, 128, 1e4, 16384, {"factor": 4.0}),
     "gemma 3": (linear, 256, 1e6, 131072, {"factor": 8.0}),
@@ -90,28 +91,10 @@ CASES = {
     "llama 3.2 1b": (llama3, 64, 5e5, 131072, LLAMA3 | {"factor": 32.0}),
     "llama 4 scout": (llama3, 128, 5e5, 10485760, LLAMA3 | {"factor": 16.0, "high_freq_factor": 1.0}),
     "qwen": (yarn, 128, 1e6, 131072, {"factor": 4.0, "original_max_position_embeddings": 32768}),
-    "deepseek v3": (
-        yarn,
-        64,
-        1e4,
-        163840,
-        {"factor": 40.0, "original_max_position_embeddings": 4096, "mscale": 1.0, "mscale_all_dim": 1.0},
-    ),
-    "another mscale": (
-        yarn,
-        64,
-        1e4,
-        163840,
-        {"factor": 40.0, "original_max_position_embeddings": 4096, "mscale": 0.5, "mscale_all_dim": 0.707},
-    ),
-    "gpt-oss": (yarn, 64, 150000.0, 131072, {"factor": 32.0, "original_max_position_embeddings": 4096, "truncate": False}),
-    "kimi k2": (
-        yarn,
-        64,
-        50000.0,
-        131072,
-        {"factor": 32.0, "original_max_position_embeddings": 4096, "beta_fast": 1.0, "beta_slow": 1.0},
-    ),
+    "deepseek v3": (yarn, 64, 1e4, 163840, OF_4096 | {"factor": 40.0, "mscale": 1.0, "mscale_all_dim": 1.0}),
+    "another mscale": (yarn, 64, 1e4, 163840, OF_4096 | {"factor": 40.0, "mscale": 0.5, "mscale_all_dim": 0.707}),
+    "gpt-oss": (yarn, 64, 150000.0, 131072, OF_4096 | {"factor": 32.0, "truncate": False}),
+    "kimi k2": (yarn, 64, 50000.0, 131072, OF_4096 | {"factor": 32.0, "beta_fast": 1.0, "beta_slow": 1.0}),
     "a short one": (yarn, 8, 1e4, 64, {"factor": 4.0, "original_max_position_embeddings": 16}),
     "gemma 4": (proportional, 512, 1e6, 131072, {"partial_rotary_factor": 0.25}),
     "a third": (proportional, 192, 1e6, 131072, {"partial_rotary_factor": 0.334, "factor": 2.0}),

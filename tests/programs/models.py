@@ -88,34 +88,19 @@ SPECIAL = {  # what a class needs beside its sizes
         layer_types=['linear_attention','full_attention','mlp','full_attention'] num_hidden_layers=4 mamba_num_heads=4
         mamba_head_dim=8 n_groups=2 ssm_state_size=8 time_step_min=0.2
     """),
-    "qwen4_exp_text": {
-        "indexer_n_heads": 2,
-        "indexer_kv_heads": 1,
-        "indexer_head_dim": 16,
-        "indexer_budget": 4,
-        "indexer_compress_ratio": 2,
-        "layer_types": ["linear_attention", "indexed_attention"] * 6 + ["linear_attention"],
-    },
+    "qwen4_exp_text": {"layer_types": ["linear_attention", "indexed_attention"] * 6 + ["linear_attention"]}
+    | settings("indexer_n_heads=2 indexer_kv_heads=1 indexer_head_dim=16 indexer_budget=4 indexer_compress_ratio=2"),
     "glm5_next_text": {"index_kpool": 2, "qk_rope_head_dim": 0},
     "lfm2": {"layer_types": ["conv", "full_attention"] * 6 + ["conv"]},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 3 + ["conv"], "num_hidden_layers": 7},
-    "zamba2": {
-        "num_hidden_layers": 8,
-        "layers_block_type": ["mamba", "hybrid"] * 4,
-        "n_mamba_heads": 4,
-        "mamba_ngroups": 2,
-    },
+    "zamba2": {"layers_block_type": ["mamba", "hybrid"] * 4} | settings("num_hidden_layers=8 n_mamba_heads=4 mamba_ngroups=2"),
     "mamba2": {"num_heads": 8, "n_groups": 2, "state_size": 8, "time_step_limit": [0.01, 0.05], "time_step_min": 0.001},
     "falcon_h1": {"key_multiplier": 0.5, "ssm_in_multiplier": 1.5, "ssm_multipliers": [0.9, 0.7, 1.3, 1.1, 0.6]},
     "bamba": {"attn_layer_indices": [3]},
     "granitemoehybrid": {"layer_types": ["linear_attention"] * 6 + ["full_attention"] * 7},
     **{name: {"time_step_min": 0.001} for name in ("mamba", "falcon_mamba")},
-    "step3p5": {
-        "sliding_window": 5,
-        "num_attention_groups": 2,
-        "num_sliding_attention_heads": 4,
-        "layer_types": (["full_attention"] + ["sliding_attention"] * 3) * 3 + ["full_attention"],
-    },
+    "step3p5": {"layer_types": (["full_attention"] + ["sliding_attention"] * 3) * 3 + ["full_attention"]}
+    | settings("sliding_window=5 num_attention_groups=2 num_sliding_attention_heads=4"),
     "diffusion_gemma_text": {"num_experts": 4, "top_k_experts": 2, "num_experts_per_tok": 2},
     "inkling_text": settings("""
         log_scaling_n_floor=4 rel_extent=7 swa_num_attention_heads=8 swa_num_key_value_heads=4 swa_head_dim=8
