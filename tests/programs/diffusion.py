@@ -68,10 +68,19 @@ def _random(*shape):
     return torch.randn(1, *shape)
 
 
+def _given(features, text, time=0.7, **more):
+    """What nearly every class takes, by the extents of its features and of its text, and what this one takes besides."""
+    usual = {"hidden_states": _random(*features), "encoder_hidden_states": _random(*text), "timestep": torch.tensor([time])}
+    return usual | more
+
+
+def _unmasked(given):
+    return {key: value for key, value in given.items() if key != "encoder_attention_mask"}
+
+
 def _packed(c, pictures, text):
     """Patches in one row, and a text."""
-    given = {"hidden_states": _random(sum(map(math.prod, pictures)), c["in_channels"]), "timestep": torch.tensor([0.7])}
-    return given | {"encoder_hidden_states": _random(text, c["joint_attention_dim"])}
+    return _given((sum(map(math.prod, pictures)), c["in_channels"]), (text, c["joint_attention_dim"]))
 
 
 def _flux(c, pictures, text):
@@ -94,16 +103,12 @@ def _qwen(c, pictures, text):
 def _video(c, pictures, text, width="text_dim"):
     patch = c["patch_size"] if isinstance(c["patch_size"], list) else [c.get("patch_size_t") or 1, *2 * [c["patch_size"]]]
     size = [n * p for n, p in zip(pictures[0], patch, strict=True)]
-    given = {"hidden_states": _random(c["in_channels"], *size), "timestep": torch.tensor([700.0])}
-    return given | {"encoder_hidden_states": _random(text, c[width])}
+    return _given((c["in_channels"], *size), (text, c[width]), 700.0)
 
 
 def _hunyuan(c, pictures, text):
-    more = {
-        "pooled_projections": _random(c["pooled_projection_dim"]),
-        "encoder_attention_mask": torch.ones(1, text, dtype=torch.int64),
-    }
-    return _video(c, pictures, text, "text_embed_dim") | more
+    more = {"pooled_projections": _random(c["pooled_projection_dim"])}
+    return _video(c, pictures, text, "text_embed_dim") | more | {"encoder_attention_mask": torch.ones(1, text).long()}
 
 
 def _hunyuan_15(c, pictures, text):
@@ -144,11 +149,8 @@ def _longcat(c, pictures, text):
 
 def _krea(c, pictures, text):
     ids = diffusers.Krea2Pipeline.prepare_position_ids(text, *pictures[0][1:], "cpu")
-    return {
-        **_packed({**c, "joint_attention_dim": 1}, pictures, text),
-        "encoder_hidden_states": _random(text, c["num_text_layers"], c["text_hidden_dim"]),
-        "position_ids": ids,
-    }
+    states = {"encoder_hidden_states": _random(text, c["num_text_layers"], c["text_hidden_dim"])}
+    return _packed({**c, "joint_attention_dim": 1}, pictures, text) | states | {"position_ids": ids}
 
 
 def _z_image(c, pictures, text):
@@ -158,8 +160,7 @@ def _z_image(c, pictures, text):
 
 def _cogview(c, pictures, text):
     sizes = dict.fromkeys(("original_size", "target_size", "crop_coords"), torch.tensor([[64.0, 64.0]]))
-    given = _flat(c, pictures, text) | sizes
-    return {key: value for key, value in given.items() if key != "encoder_attention_mask"}
+    return _unmasked(_flat(c, pictures, text)) | sizes
 
 
 def _flux3(c, pictures, text):
@@ -181,13 +182,8 @@ def _cogvideo(c, pictures, text, pipeline=diffusers.CogVideoXPipeline, method="_
     """With the tables of the pipeline, which counts pixels, 8 to a latent."""
     given, (frames, *grid) = _video(c, pictures, text, "text_embed_dim"), pictures[0]
     of = mock.Mock(vae_scale_factor_spatial=8, transformer=mock.Mock(config=mock.Mock(**c)))
-    sizes = {
-        "height": 16 * grid[0],
-        "width": 16 * grid[1],
-        "num_frames": frames * (c.get("patch_size_t") or 1),
-        "device": "cpu",
-    }
-    tables = getattr(pipeline, method)(of, **sizes)
+    frames = frames * (c.get("patch_size_t") or 1)
+    tables = getattr(pipeline, method)(of, height=16 * grid[0], width=16 * grid[1], num_frames=frames, device="cpu")
     return given | {"hidden_states": given["hidden_states"].permute(0, 2, 1, 3, 4), "image_rotary_emb": tables}
 
 
@@ -200,107 +196,62 @@ def _consisid(c, pictures, text):
 
 
 def _glm(c, pictures, text):
-    given, n = _flat(c, pictures, text), math.prod(pictures[0])
-    sizes = dict.fromkeys(("target_size", "crop_coords"), torch.tensor([[64.0, 64.0]]))
+    n, sizes = math.prod(pictures[0]), dict.fromkeys(("target_size", "crop_coords"), torch.tensor([[64.0, 64.0]]))
     more = {"prior_token_id": torch.zeros(1, n, dtype=torch.int64), "prior_token_drop": torch.zeros(1, n, dtype=torch.bool)}
-    return {key: value for key, value in given.items() if key != "encoder_attention_mask"} | sizes | more
+    return _unmasked(_flat(c, pictures, text)) | sizes | more
 
 
 def _hunyuan_dit(c, pictures, text):
     region = GRIDS["hunyuandit"](pictures[0][1:], 512 // 8 // 2)
     tables = diffusers.models.embeddings.get_2d_rotary_pos_embed(c["attention_head_dim"], region, pictures[0][1:])
-    given = _flat(c, pictures, 4, "cross_attention_dim")
-    return {
-        "hidden_states": given["hidden_states"],
-        "timestep": given["timestep"],
-        "encoder_hidden_states": given["encoder_hidden_states"],
-        "text_embedding_mask": torch.ones(1, 4),
-        "encoder_hidden_states_t5": _random(text - 4, c["cross_attention_dim_t5"]),
-        "text_embedding_mask_t5": torch.ones(1, text - 4),
-        "image_meta_size": torch.ones(1, 6),
-        "style": torch.tensor([0]),
-        "image_rotary_emb": tables,
-    }
+    ones = {"text_embedding_mask": 4, "text_embedding_mask_t5": text - 4, "image_meta_size": 6}
+    more = {"encoder_hidden_states_t5": _random(text - 4, c["cross_attention_dim_t5"]), "style": torch.tensor([0])}
+    more |= {name: torch.ones(1, n) for name, n in ones.items()} | {"image_rotary_emb": tables}
+    return _unmasked(_flat(c, pictures, 4, "cross_attention_dim")) | more
 
 
 def _stable(c, pictures, text):
     of, steps = diffusers.models.embeddings.get_1d_rotary_pos_embed, pictures[0][0]
-    return {
-        "hidden_states": _random(c["in_channels"], steps),
-        "timestep": torch.tensor([0.7]),
-        "encoder_hidden_states": _random(text, c["cross_attention_input_dim"]),
-        "global_hidden_states": _random(1, c["global_states_input_dim"]),
-        "rotary_embedding": of(c["attention_head_dim"] // 2, steps + 1, use_real=True, repeat_interleave_real=False),
-    }
+    tables = of(c["attention_head_dim"] // 2, steps + 1, use_real=True, repeat_interleave_real=False)
+    more = {"global_hidden_states": _random(1, c["global_states_input_dim"]), "rotary_embedding": tables}
+    return _given((c["in_channels"], steps), (text, c["cross_attention_input_dim"]), **more)
 
 
 def _stable3(c, pictures, text):
-    return {
-        "hidden_states": _random(c["io_channels"], pictures[0][0]),
-        "timestep": torch.tensor([0.7]),
-        "encoder_hidden_states": _random(text, c["cond_token_dim"]),
-        "global_hidden_states": _random(c["global_cond_dim"]),
-    }
+    more = {"global_hidden_states": _random(c["global_cond_dim"])}
+    return _given((c["io_channels"], pictures[0][0]), (text, c["cond_token_dim"]), **more)
 
 
 def _music(c, pictures, text):
-    steps = pictures[0][0]
-    return {
-        "hidden_states": _random(c["in_channels"], steps),
-        "timestep": torch.tensor([0.7]),
-        "encoder_hidden_states": _random(steps, c["condition_dim"]),
-    }
+    return _given((c["in_channels"], pictures[0][0]), (pictures[0][0], c["condition_dim"]))
 
 
 def _longcat_audio(c, pictures, text):
-    return {
-        "hidden_states": _random(pictures[0][0], c["latent_dim"]),
-        "encoder_hidden_states": _random(text, c["dit_text_dim"]),
-        "encoder_attention_mask": torch.ones(1, text),
-        "timestep": torch.tensor([0.7]),
-    }
+    mask = torch.ones(1, text)
+    return _given((pictures[0][0], c["latent_dim"]), (text, c["dit_text_dim"]), encoder_attention_mask=mask)
 
 
 def _prx(c, pictures, text):
-    given = _flat(c, pictures, text, "context_in_dim")
-    return {key: value for key, value in given.items() if key != "encoder_attention_mask"} | {"timestep": torch.tensor([0.7])}
+    return _unmasked(_flat(c, pictures, text, "context_in_dim")) | {"timestep": torch.tensor([0.7])}
 
 
 def _joy_plus(c, pictures, text):
-    patches = sum(map(math.prod, pictures))
-    return {
-        "hidden_states": _random(patches, c["in_channels"], *c["patch_size"]),
-        "timestep": torch.tensor([700.0]),
-        "encoder_hidden_states": _random(text, c["text_dim"]),
-        "shape_list": [[*pictures]],
-    }
+    patches = (sum(map(math.prod, pictures)), c["in_channels"], *c["patch_size"])
+    return _given(patches, (text, c["text_dim"]), 700.0, shape_list=[[*pictures]])
 
 
 def _ideogram(c, pictures, text):
-    ids, segments, indicator = diffusers.Ideogram4Pipeline._prepare_ids([text], *pictures[0][1:], text, "cpu")
-    n = ids.shape[1]
-    return {
-        "hidden_states": _random(n, c["in_channels"]),
-        "timestep": torch.tensor([0.7]),
-        "encoder_hidden_states": _random(n, c["llm_features_dim"]),
-        "position_ids": ids,
-        "segment_ids": segments,
-        "indicator": indicator,
-    }
+    names = ("position_ids", "segment_ids", "indicator")
+    made = diffusers.Ideogram4Pipeline._prepare_ids([text], *pictures[0][1:], text, "cpu")
+    n = made[0].shape[1]
+    return _given((n, c["in_channels"]), (n, c["llm_features_dim"]), **dict(zip(names, made, strict=True)))
 
 
 def _kandinsky(c, pictures, text):
     given = _video({**c, "in_channels": c["in_visual_dim"]}, pictures, text, "in_text_dim")
-    (frames, rows, columns) = pictures[0]
-    return {
-        "hidden_states": given["hidden_states"].permute(0, 2, 3, 4, 1),
-        "encoder_hidden_states": given["encoder_hidden_states"],
-        "timestep": given["timestep"],
-        "pooled_projections": _random(c["in_text_dim2"]),
-        "visual_rope_pos": [torch.arange(n) for n in (frames, rows, columns)],
-        "text_rope_pos": torch.arange(text),
-        "scale_factor": (1.0, 2.0, 2.0),
-    }
+    more = {"pooled_projections": _random(c["in_text_dim2"]), "scale_factor": (1.0, 2.0, 2.0)}
+    more |= {"visual_rope_pos": [torch.arange(n) for n in pictures[0]], "text_rope_pos": torch.arange(text)}
+    return given | {"hidden_states": given["hidden_states"].permute(0, 2, 3, 4, 1)} | more
 
 
 def _hidream(c, pictures, text):
@@ -315,46 +266,29 @@ def _hidream(c, pictures, text):
 
 
 def _cosmos(c, pictures, text):
-    given = _video(c, pictures, text, "text_embed_dim")
-    return given | {"fps": 30}
+    return _video(c, pictures, text, "text_embed_dim") | {"fps": 30}
 
 
 def _ace(c, pictures, text):
-    steps = pictures[0][0] * c["patch_size"]
-    times = dict.fromkeys(("timestep", "timestep_r"), torch.tensor([0.7]))
-    return times | {
-        "hidden_states": _random(steps, c["audio_acoustic_hidden_dim"]),
-        "encoder_hidden_states": _random(text, c["hidden_size"]),
-        "context_latents": _random(steps, c["in_channels"] - c["audio_acoustic_hidden_dim"]),
-    }
+    steps, own = pictures[0][0] * c["patch_size"], c["audio_acoustic_hidden_dim"]
+    more = {"timestep_r": torch.tensor([0.7]), "context_latents": _random(steps, c["in_channels"] - own)}
+    return _given((steps, own), (text, c["hidden_size"]), **more)
 
 
 def _fibo2(c, pictures, text):
-    size = [2 * n for n in pictures[0][1:]]
-    return {
-        "hidden_states": _random(c["in_channels"], *size),
-        "timestep": torch.tensor([0.7]),
-        "encoder_hidden_states": _random(1 + len(c["injection_layer_ids"]), text, c["cap_feat_dim"]),
-        "context_latents": [_random(c["in_channels"], *[2 * n for n in grid]) for _, *grid in pictures[1:]],
-    }
+    sizes = [(c["in_channels"], *[2 * n for n in grid]) for _, *grid in pictures]
+    texts = (1 + len(c["injection_layer_ids"]), text, c["cap_feat_dim"])
+    return _given(sizes[0], texts, context_latents=[_random(*size) for size in sizes[1:]])
 
 
 def _minimax(c, pictures, text):
     """Text, patches, then one step of sound, with coordinates that a caller may give."""
     n, patch = math.prod(pictures[0]), math.prod(c["patch_size"])
-    places = torch.arange(text + n)
-    return {
-        "hidden_states": _random(n, c["in_channels"] * patch),
-        "audio_hidden_states": _random(0, c["audio_in_channels"]),
-        "encoder_hidden_states": _random(text, c["text_dim"]),
-        "timestep": torch.tensor([700.0]),
-        "timestep_indices": torch.zeros(text + n, dtype=torch.int64),
-        "token_tags": torch.zeros(text + n, dtype=torch.int64),
-        "position_ids": torch.tensor(PLACES),
-        "video_indices": places[text:],
-        "audio_indices": places[:0],
-        "text_indices": places[:text],
-    }
+    places, zeros = torch.arange(text + n), torch.zeros(text + n, dtype=torch.int64)
+    more = {"video_indices": places[text:], "audio_indices": places[:0], "text_indices": places[:text]}
+    more |= {"timestep_indices": zeros, "token_tags": zeros, "position_ids": torch.tensor(PLACES)}
+    more |= {"audio_hidden_states": _random(0, c["audio_in_channels"])}
+    return _given((n, c["in_channels"] * patch), (text, c["text_dim"]), 700.0, **more)
 
 
 def _animate(c, pictures, text):
