@@ -4,8 +4,7 @@ import numpy as np
 import sympy as sp
 
 from posref import offsets
-from proofs.kit import all_paths, array, assuming, index, prove_equal, prove_that, size, sized, symbol, symbols, theorem
-from proofs.kit.cases import nonnegative
+from proofs.kit import *
 
 N, M, H = size("n"), size("m"), size("h")
 SIZES = sp.Ge(N + M, 2)  # either is at least 1

@@ -3,9 +3,9 @@
 import numpy as np
 
 from posref.fast import deberta as fast
-from posref.fast import entries
+from posref.fast import entries as laid_out
 from posref.relative import deberta
-from proofs.kit import prove_equal, prove_that, room, symbol, symbols, theorem
+from proofs.kit import *
 
 SCALE = symbol("scale")
 
@@ -14,7 +14,7 @@ OWN = np.array([[[[-3, -2, 1], [0, 2, 3]]], [[[-4, 4, 0], [5, -1, -9]]]])
 
 
 @theorem(
-    of=[fast._ends, entries.calls, entries._add],
+    of=[fast._ends, laid_out.calls, laid_out._add],
     sizes="batch 2, h = 3, n = 2, m = 3, d = 2, K = 2 and 3; none, one, two terms; every vector",
 )
 def pieces_are_the_scores():
@@ -32,10 +32,10 @@ def pieces_are_the_scores():
                 for threads in (1, 2):
                     out, within = np.full(content.shape, None, dtype=object), content.copy()
                     for source, apart in ((content, out), (within, None)):
-                        pieces = entries.calls(source, first, second, at, *ends, SCALE, apart, 3, threads)
+                        pieces = laid_out.calls(source, first, second, at, *ends, SCALE, apart, 3, threads)
                         prove_that(sum(piece[0].size for piece in pieces) == out.size, "each cell once")
                         for piece in pieces:
-                            entries._add.py_func(*piece)
+                            laid_out._add.py_func(*piece)
                     prove_equal(out, expected)
                     prove_equal(within, expected)
 
@@ -47,5 +47,5 @@ def conventions_are_one():
     for convention in deberta.CONVENTIONS:
         scores.append(room("out", 1, 2, 3))
         ends = fast._ends(by_key.swapaxes(1, 2), convention)
-        entries._add.py_func(content, None, by_key, OWN[0, 0], None, ends, 3, scores[-1], None, None)
+        laid_out._add.py_func(content, None, by_key, OWN[0, 0], None, ends, 3, scores[-1], None, None)
     prove_equal(*scores)

@@ -3,34 +3,21 @@
 import numpy as np
 
 from posref import offsets
-from posref.fast import entries
+from posref.fast import entries as laid_out
 from posref.fast import shaw as fast
 from posref.relative import shaw
-from proofs.kit import (
-    Output,
-    all_paths,
-    integers,
-    prove_equal,
-    prove_kernel,
-    prove_that,
-    room,
-    size,
-    sized,
-    symbol,
-    symbols,
-    theorem,
-)
+from proofs.kit import *
 
 N, M, H, R = size("n"), size("m"), size("h"), size("k")
 SCALE = symbol("scale")
-ENDS = entries.Ends(2, 1, -2, 2)
+ENDS = laid_out.Ends(2, 1, -2, 2)
 
 # (batch, 1, n, m): offsets of its own for each row of the batch, beyond k = 2 on both sides
 OWN = np.array([[[[-3, -2, 1], [0, 2, 3]]], [[[1, -1, 0], [5, 0, -9]]]])
 
 
 @theorem(
-    of=[entries.calls, entries._add, fast._key_query_calls, fast._key_query],
+    of=[laid_out.calls, laid_out._add, fast._key_query_calls, fast._key_query],
     sizes="batch 2, h = 3, n = 2, m = 3, d = 2, k = 2; every vector and table",
 )
 def pieces_are_the_scores():
@@ -42,10 +29,10 @@ def pieces_are_the_scores():
         for threads in (1, 2):
             out, within = np.full(content.shape, None, dtype=object), content.copy()
             for source, apart in ((content, out), (within, None)):
-                pieces = entries.calls(source, q @ rows, None, at, ENDS, None, SCALE, apart, 3, threads)
+                pieces = laid_out.calls(source, q @ rows, None, at, ENDS, None, SCALE, apart, 3, threads)
                 prove_that(sum(piece[0].size for piece in pieces) == out.size, "each cell once")
                 for piece in pieces:
-                    entries._add.py_func(*piece)
+                    laid_out._add.py_func(*piece)
             prove_equal(out, shaw.scores(q, k, table, at, scale=SCALE))
             prove_equal(within, out)
             for piece in fast._key_query_calls(content, q @ rows, k @ rows, at, 2, SCALE, out, threads):
@@ -58,8 +45,8 @@ def batches_share_the_first_offsets():
     """Every row of the batch has the offsets of the first."""
     q, k, table = symbols("q", 2, 1, 2, 1), symbols("k", 2, 1, 3, 1), symbols("t", 5, 1)
     out = np.full((2, 1, 2, 3), None, dtype=object)
-    for piece in entries.calls(q @ np.swapaxes(k, -1, -2), q @ table.T, None, OWN[0, 0], ENDS, None, SCALE, out, 3, 1):
-        entries._add.py_func(*piece)
+    for piece in laid_out.calls(q @ np.swapaxes(k, -1, -2), q @ table.T, None, OWN[0, 0], ENDS, None, SCALE, out, 3, 1):
+        laid_out._add.py_func(*piece)
     prove_equal(out, shaw.scores(q, k, table, OWN, scale=SCALE))
 
 

@@ -6,21 +6,7 @@ import sympy as sp
 from posref import offsets
 from posref.fast import transformer_xl as fast
 from posref.relative import transformer_xl
-from proofs.kit import (
-    Output,
-    SizedArray,
-    assuming,
-    prove_equal,
-    prove_kernel,
-    prove_that,
-    room,
-    size,
-    sized,
-    symbol,
-    symbols,
-    theorem,
-)
-from proofs.kit.cases import nonnegative
+from proofs.kit import *
 
 N, M, H = size("n"), size("m"), size("h")
 MEMORY = size("memory", least=0).e

@@ -10,8 +10,7 @@ from posref.absolute import sinusoidal
 from posref.offsets import clip, gather_rows, skew
 from posref.relative import transformer_xl
 from proofs.absolute.sinusoidal import definition as sinusoid
-from proofs.kit import array, assuming, example, index, pair, prove_equal, prove_that, size, sized, symbol, symbols, theorem
-from proofs.kit.cases import nonnegative
+from proofs.kit import *
 
 H, D, E = size("h"), size("d"), size("e")
 ROW, COL, GAP = (sp.Symbol(name, integer=True, nonnegative=True) for name in ("i", "j", "gap"))
