@@ -70,8 +70,9 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
     if got.shape != right.shape:
         return
     wrong = ratios(got, right, question.tolerance[question.models[-1]]) > 1
-    marks = np.isin(right, (0, 1)).all()
-    if wrong.sum() < MARKS if marks else len(np.unique(got[wrong])) < LEAST:
+    marks, whole = np.isin(right, (0, 1)).all(), np.asarray(question.op.spec(**question.a)).dtype.kind in "iu"
+    values = np.unique((got - whole * right)[wrong])  # whole numbers that are all off by one number show that number alone
+    if wrong.sum() < MARKS if marks else len(values) < LEAST:
         return
     tried = islice(every(question.op.spec, _sizes(question.a, wrong)), MOST // right.size)
     near = (each for each in tried if _explains(question, got, each))

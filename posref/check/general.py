@@ -440,7 +440,9 @@ def shifts(question: Question) -> Iterator[Named]:
     if _whole(question):
         yield from (_shift(words, shift) for words, shift in _shifts(question.a).items())
         masks = {name: x for name, x in question.a.items() if isinstance(x, np.ndarray) and x.dtype.kind == "b" and x.ndim == 2}
-        yield from (each for name, x in masks.items() if x.shape == question.right.shape for each in _row_shifts(name))
+        for name, x in masks.items():
+            if x.shape == question.right.shape and np.ptp(x.sum(axis=-1)):  # of one number others may be the cause
+                yield from _row_shifts(name)
 
 
 def _row_shifts(name: str) -> Iterator[Named]:

@@ -48,7 +48,7 @@ def steps(f: Function) -> tuple[Function, ...]:
 
 def _called(f: FunctionType) -> list[Any]:
     """What a function names or holds: in its globals, in their modules, in its closure."""
-    names = _names(f.__code__)
+    names = sorted(_names(f.__code__))
     own = [f.__globals__[name] for name in names if name in f.__globals__]
     modules = [each for each in own if isinstance(each, ModuleType) and each.__name__.startswith("posref.")]
     return (

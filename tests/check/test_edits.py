@@ -44,6 +44,13 @@ def test_edits_are_of_the_formula():
     assert edits.edits(inspect.unwrap(swin.bias))
 
 
+def test_one_number_is_no_evidence():
+    """Positions that are all too large by 2 n_query: other numbers of the code may be that one."""
+    question = Question(ops.op("position_ids.cached"), ops.op("position_ids.cached").make(n_query=5, n_key=23), ("f32",))
+    assert not [*edits.hypotheses(question, question.right + 10)]
+    assert [*edits.hypotheses(question, np.flip(question.right))] == []
+
+
 @every(REAL[::9], name=lambda op: op.name)
 def test_noise_is_no_edit(op):
     """Right numbers with errors of 3 to 300 bounds, and numbers of their size, are those of no line."""
