@@ -12,7 +12,7 @@ import pytest
 from posref import attention, offsets
 from posref.absolute import complex_order, floater, hierarchical, merge, sinusoidal
 from posref.relative import deberta, nezha, shaw, t5, transformer_xl, tupe
-from posref.rotary import fope, pope, rope
+from posref.rotary import pope, rope
 
 FOLDER = Path(__file__).parent / "originals"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))
@@ -180,43 +180,6 @@ def test_complex_order():
     assert (np.abs(g.real - got["real"]) <= bound).all()
     assert (np.abs(g.imag - got["imaginary"]) <= bound).all()
     assert np.abs(g.imag).max() > 1e3 * bound.max()
-
-
-def mixed(x, positions, w, c, s, convention):
-    cos, sin = fope.tables(positions, w, c, s, dim=x.shape[-1], convention=convention)
-    cos, sin = (attention.repeat_heads(table, heads=x.shape[-3]) for table in (cos, sin))
-    return rope.rotate(x, cos[None] if x.ndim == 4 else cos, sin[None] if x.ndim == 4 else sin, layout="half")
-
-
-def mixing_bound(x, positions, w, c, s):
-    """Angles, sines and their sums in float32: a frequency has five roundings in its power, then a product and a sine."""
-    angle = positions.max() * (w * (2 * np.abs(np.log(w)) + 5)).sum()
-    return 2 * np.abs(x).max() * max(np.abs(c).max(), np.abs(s).max()) * (angle + 2 * len(w) + 4) * 2 * U32
-
-
-@pytest.mark.parametrize("length", [64, 4096])
-def test_fope(length):
-    """Where all that is kept has a column, and where four columns stand for six frequencies."""
-    got = {name.removesuffix(f"_{length}"): x for name, x in frozen("fope").items() if name.endswith(f"_{length}")}
-    w = fope.frequencies(16, length=length)
-    assert len(w) == len(got["w"])
-    np.testing.assert_allclose(w, got["w"], rtol=4 * U32 * 10)
-    assert np.array_equal(fope.step_eye(len(w), min(len(w), 4)), got["eye"])
-    given = got["x"], np.arange(12), w, got["c"], got["s"]
-    bound = mixing_bound(*given)
-    assert np.abs(mixed(*given, "released") - got["y"]).max() <= bound
-    assert np.abs(mixed(*given, "zero_phase") - got["y"]).max() > 1e3 * bound
-
-
-def test_fope_vllm():
-    """The same matrices for the queries of a key head, and nothing in the pairs that do not turn."""
-    got, w = frozen("fope_vllm"), fope.frequencies(16, length=64)
-    assert len(w) == len(got["w"])
-    for name in "qk":
-        given = got[name], got["positions"], w, got["c"], got["s"]
-        bound = mixing_bound(*given)
-        assert np.abs(mixed(*given, "zero_phase") - got[f"{name}_turned"]).max() <= bound
-        assert np.abs(mixed(*given, "released") - got[f"{name}_turned"]).max() > 1e3 * bound
 
 
 def test_pope():

@@ -26,8 +26,6 @@ REPOSITORIES = {
     "tensor2tensor": ("tensorflow/tensor2tensor", "bafdc1b67730", "tensor2tensor/layers/common_attention.py"),
     "bert4keras": ("bojone/bert4keras", "c1ae0dc5eff6", "bert4keras/layers.py"),
     "complex_order": ("iclr-complex-order/complex-order", "4c4ec2466683", "TEXT CLASSIFICATION/CNN/model_cnn/Complex_order.py"),
-    "fope": ("TsinghuaC3I/Fourier-Position-Embedding", "bd94b20d82bf", "olmo/model.py"),
-    "fope_vllm": ("vllm-project/vllm", "151a2c744af6", "vllm/model_executor/layers/rotary_embedding/fope.py"),
     "pope": ("lucidrains/PoPE-pytorch", "ee11cab0dda8", "PoPE_pytorch/pope.py"),
 }
 TORCHDIFFEQ = ("rtqichen/torchdiffeq", "657943acefa8", "torchdiffeq")
@@ -266,55 +264,6 @@ def complex_order(path):
     model.embedding_W, model.embedding_W_pos = tf.constant(amplitude), model.Position_Embedding(6)
     real, imaginary = model.concat_embedding(words, positions)
     return {"words": words, "positions": positions, "amplitude": amplitude, "real": real, "imaginary": imaginary}
-
-
-def fope(path):
-    """The released settings, at a length where all that is kept has a column, and at one where it has not."""
-    import torch
-
-    space = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, "math": math, "ModelConfig": object, "BufferCache": dict}
-    space |= {"Optional": typing.Optional, "Tuple": tuple, "_non_meta_init_device": lambda _: torch.device("cpu")}
-    kind = take(path, "RotaryEmbedding", "FourierEmbedding", **space)[1]
-    words = {"d_model": 32, "n_heads": 2, "fourier": True, "fourier_init": "eye_xavier_norm", "fourier_init_norm_gain": 0.3}
-    words |= {"rope_init_distribution": "exponential", "rope_init_floor_freq": 0.0, "rope_init_upper_freq": 1.0}
-    words |= {"rope_theta": 10000, "rope_floor_freq_ratio": 1.0, "rope_zero_freq_ratio": -1.0, "fourier_dim": 0}
-    words |= dict.fromkeys(["rope_clamp_floor_freq", "rope_clamp_floor_to_zero", "fourier_separate_basis"], True)
-    words |= dict.fromkeys(["fourier_separate_head", "fourier_ignore_zero"], True)
-    words |= dict.fromkeys(["rope_learnable", "rope_include_neg_freq", "rope_clamp_upper_freq", "rope_clamp_to_linear"], False)
-    words |= dict.fromkeys(["len_extra", "fourier_learnable", "fourier_norm", "rope_no_pos", "rope_full_precision"], False)
-    words["rope_clamp_to_linear_mode"] = "ceil"
-    out = {}
-    for length in (64, 4096):
-        torch.manual_seed(0)
-        layer = kind(SimpleNamespace(**words, max_sequence_length=length), {}).double()
-        x = torch.randn(1, 2, 12, 16).double()
-        given = {"w": layer.inv_freq[0], "c": layer.cos_coef, "s": layer.sin_coef, "eye": layer.get_step_eye(layer.sin_coef)[0]}
-        out |= {f"{name}_{length}": value for name, value in {**given, "x": x, "y": layer(x, 12)}.items()}
-    return out
-
-
-def fope_vllm(path):
-    """Four heads of queries with two of keys; its base keeps what it is given."""
-    import torch
-
-    class Base(torch.nn.Module):
-        def __init__(self, **words):
-            super().__init__()
-            self.__dict__.update(words)
-
-    def rotate(x):
-        return torch.cat([-x[..., x.shape[-1] // 2 :], x[..., : x.shape[-1] // 2]], dim=-1)
-
-    space = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, "RotaryEmbedding": Base, "rotate_neox": rotate}
-    torch.manual_seed(0)
-    layer = take(path, "FourierRotaryEmbedding", **space)(16, 16, 64, 10000.0, True, torch.float64, False, 2, None, True, 0.5)
-    for coefficients in (layer.cos_coef, layer.sin_coef):
-        coefficients.copy_(torch.eye(3) + torch.randn(2, 3, 3) / 4)
-    q, k, positions = torch.randn(5, 64).double(), torch.randn(5, 32).double(), torch.tensor([0, 1, 7, 8, 40])
-    q_turned, k_turned = layer.forward_native(positions, q, k)
-    given = {"w": layer.inv_freq, "c": layer.cos_coef, "s": layer.sin_coef, "positions": positions}
-    heads = {"q": q.reshape(5, 4, 16), "k": k.reshape(5, 2, 16), "q_turned": q_turned, "k_turned": k_turned}
-    return given | {name: x.transpose(0, 1) for name, x in heads.items()}
 
 
 def pope(path):
