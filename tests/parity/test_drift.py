@@ -65,6 +65,7 @@ def test_a_wrong_row_of_a_table_is_noticed(model_type, row, monkeypatch):
 
 SHARES = {"rope_theta": 20000.0, "partial_rotary_factor": 0.5}
 ORIGINAL = {"original_max_position_embeddings": 64}
+RAMP = {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
 LISTS = {"short_factor": [1.5] * 8, "long_factor": [3.0] * 8}
 VARIANTS = {
     "full layers without the others": ("kimi_linear", {"linear_attn_config": {"full_attn_layers": [2, 4]}}),
@@ -82,6 +83,8 @@ VARIANTS = {
         {"rope_scaling": {"type": "longrope", **LISTS, "short_mscale": 1.25, "long_mscale": 1.5, **ORIGINAL}},
     ),
     "yarn": ("llama", {"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128}}),
+    "llama3": ("llama", {"rope_scaling": {"rope_type": "llama3", "factor": 8.0, **RAMP, **ORIGINAL}}),
+    "linear": ("llama", {"rope_scaling": {"type": "linear", "factor": 4.0}}),
     "a list of layers": ("smollm3", {"no_rope_layers": [1, 0] * 6 + [1]}),
     "an interval": ("llama4_text", {"no_rope_layer_interval": 3, "attn_temperature_tuning": False}),
     "old names": ("modernbert", {"global_rope_theta": 9999.0, "local_rope_theta": 77.0}),

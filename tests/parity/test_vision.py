@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from posref import attention
-from posref.absolute import resizing, sinusoidal, sinusoidal_2d
+from posref.absolute import resizing, sinusoidal_2d
 from posref.explain import explain
 from posref.explain.configuration import facts, family
 from posref.relative import decomposed, swin
@@ -112,31 +112,6 @@ def test_sam_rounds_rows():
 
 
 # 2-D sinusoids
-
-
-def test_vit_mae():
-    from transformers.models.vit_mae import modeling_vit_mae as theirs
-
-    embeddings = theirs.ViTMAEEmbeddings(theirs.ViTMAEConfig(hidden_size=16, image_size=20, patch_size=4))
-    embeddings.initialize_weights()
-    ours = sinusoidal_2d.encode(grid(5, 5), sinusoidal.frequencies(8), convention="mae")
-    got = numpy(embeddings.position_embeddings)[0]
-    assert not got[0].any()  # [CLS]
-    np.testing.assert_allclose(got[1:], ours, rtol=0, atol=2.0**-23)  # stored in float32
-
-
-def test_detr():
-    from transformers.models.detr.modeling_detr import DetrSinePositionEmbedding as Theirs
-
-    mask = torch.zeros(1, 4, 6)
-    mask[:, :3, :5] = 1
-    counts = sinusoidal_2d.counted(numpy(mask)[0] != 0)
-    for normalize, at in ((False, counts), (True, sinusoidal_2d.normalized(counts))):
-        ours = sinusoidal_2d.encode(at, sinusoidal.frequencies(8), convention="detr")
-        given = {"num_position_features": 8, "normalize": normalize, "scale": 2 * np.pi, "mask": mask}
-        got = numpy(Theirs.build_sine_position_embedding((1, 0, 4, 6), "cpu", torch.float64, **given))[0]
-        got = got if got.shape == ours.shape else got.transpose(1, 2, 0)
-        np.testing.assert_allclose(got, ours, rtol=0, atol=2.0**-46)
 
 
 @pytest.mark.parametrize("model", ["sam", "sam2", "edgetam"])
