@@ -19,7 +19,7 @@ TYPES = (
     "beam llama4_text cohere2 smollm3 flint doge glm4 glm4_moe phi3 gpt_neox gptj nanochat olmo3 modernbert exaone4 "
     "beam qwen2_vl_text ernie4_5_vl_moe_text qwen3_next granite chameleon zaya dbrx qwen2_vl_vision "
     "albert blip_2_qformer conditional_detr detr flava_multimodal_model gpt_neo mpnet parakeet_encoder sam_vision_model "
-    "glm4v_text qwen3_5_text qwen3_vl_text trocr umt5 wav2vec2 wavlm "
+    "beit glm4v_text qwen3_5_text qwen3_vl_text trocr umt5 vitdet wav2vec2 wavlm "
     "pixtral dinov3_vit wav2vec2-bert bert bloom mpt t5 gpt2 bart t5gemma t5gemma2 ministral3 mllama_text_model"
 )
 # rotary types of which nothing is said: their position has not been read

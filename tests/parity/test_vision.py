@@ -78,29 +78,6 @@ def test_swin_v2_attention(trained):
 # decomposed positions
 
 
-def places(height, width):
-    return grid(height, width).T
-
-
-def test_sam_and_vitdet():
-    from transformers.models.sam.modeling_sam import SamVisionAttention, SamVisionConfig
-    from transformers.models.vitdet.modeling_vitdet import add_decomposed_relative_positions
-
-    torch.manual_seed(0)
-    theirs = SamVisionAttention(SamVisionConfig(hidden_size=8, num_attention_heads=2), window_size=3).double()
-    for query, key, lengths in (((3, 3), (3, 3), (5, 5)), ((2, 3), (2, 3), (5, 7)), ((4, 2), (2, 2), (7, 3))):
-        q = torch.randn(2, query[0] * query[1], 4).double()
-        tables = [torch.randn(length, 4).double() for length in lengths]
-        between = [decomposed.rows(places(*query)[a], places(*key)[a], query_size=query[a], key_size=key[a]) for a in (0, 1)]
-        fitting = [decomposed.resize(numpy(t), 2 * max(query[a], key[a]) - 1) for a, t in enumerate(tables)]
-        ours = decomposed.bias(numpy(q), *fitting, *between)
-        zero = torch.zeros(2, ours.shape[1], ours.shape[2]).double()
-        sam = numpy(theirs.get_decomposed_rel_pos(q, *tables, query, key)).reshape(ours.shape)
-        vitdet = numpy(add_decomposed_relative_positions(zero, q, *tables, query, key))
-        for got in (sam, vitdet):
-            np.testing.assert_allclose(got, ours, rtol=0, atol=64 * 2.0**-53 * np.abs(numpy(q)).max() * 16)
-
-
 def test_sam_rounds_rows():
     """Rows of grids of two sizes are cut in float32; 8 of 48 are one too small."""
     from transformers.models.vitdet.modeling_vitdet import get_rel_pos
@@ -186,25 +163,6 @@ def test_antialiased_lines_are_lines_unless_patches_get_fewer():
         assert np.allclose(np.moveaxis(ours, -1, 0), theirs, rtol=0, atol=2.0**-42) == same
 
 
-@pytest.mark.parametrize(("m", "n"), [(4, 6), (7, 3), (5, 5), (1, 4), (6, 1)])
-def test_torch_resizes(m, n):
-    table = torch.randn(1, 2, m, m + 1).double()
-    given = {
-        "transformers": {"mode": "bicubic"},
-        "timm": {"mode": "bicubic", "antialias": True},
-        "vilt": {"mode": "bilinear", "align_corners": True},
-        "beit": {"mode": "bilinear"},
-    }
-    for name, how in given.items():
-        theirs = numpy(torch.nn.functional.interpolate(table, size=(n, n + 2), **how))[0]
-        ours = resizing.resize(np.moveaxis(numpy(table)[0], 0, -1), n, n + 2, convention=name)
-        np.testing.assert_allclose(np.moveaxis(ours, -1, 0), theirs, rtol=0, atol=2.0**-42)
-    scale = ((n + 0.1) / m, (n + 2.1) / (m + 1))
-    theirs = numpy(torch.nn.functional.interpolate(table, scale_factor=scale, mode="bicubic"))[0]
-    ours = resizing.resize(np.moveaxis(numpy(table)[0], 0, -1), n, n + 2, convention="dino")
-    np.testing.assert_allclose(np.moveaxis(ours, -1, 0), theirs, rtol=0, atol=2.0**-42)
-
-
 def test_glm4v_resizes():
     from transformers.models.glm4v.modeling_glm4v import Glm4vVisionConfig, Glm4vVisionEmbeddings
 
@@ -216,22 +174,6 @@ def test_glm4v_resizes():
     table = numpy(theirs.position_embedding.weight).reshape(4, 4, 6)
     ours = resizing.resize(table, 6, 3, convention="transformers").reshape(-1, 6)
     np.testing.assert_allclose(got, ours, rtol=0, atol=64 * 2.0**-24 * np.abs(table).max())
-
-
-def test_beit_reads_its_table_of_offsets_transposed():
-    from transformers.models.beit.modeling_beit import BeitConfig, BeitRelativePositionBias
-
-    for side, same in (((8, 12), False), ((12, 12), True)):
-        theirs = BeitRelativePositionBias(BeitConfig(image_size=side, patch_size=4, num_attention_heads=2))
-        torch.nn.init.normal_(theirs.relative_position_bias_table)
-        table, (h, w) = numpy(theirs.relative_position_bias_table), theirs.window_size
-        rows = swin.rows_with_cls(grid(h, w), height=h, width=w)
-        got = numpy(theirs((h, w)))[0]
-        assert np.allclose(swin.bias(rows, table), got, rtol=0, atol=2.0**-20) == same
-        as_released = table[:-3].reshape(2 * w - 1, 2 * h - 1, 2)  # width by height
-        as_released = resizing.resize(as_released, 2 * h - 1, 2 * w - 1, convention="beit").reshape(-1, 2)
-        released = swin.bias(rows, np.concatenate([as_released, table[-3:]]))
-        np.testing.assert_allclose(released, got, rtol=0, atol=2.0**-20)
 
 
 def _adds_a_table(model_type):
