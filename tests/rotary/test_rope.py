@@ -5,28 +5,7 @@ import pytest
 
 from posref.rotary import rope
 
-U = 2.0**-53
 LAYOUTS = ["interleaved", "half"]
-
-
-# -- tables
-
-
-def test_tables_keep_the_axes_of_positions():
-    positions = np.array([[[3, 1, 4]], [[1, 5, 9]]])
-    cos, sin = rope.tables(positions, rope.frequencies(8))
-    assert cos.shape == sin.shape == (2, 1, 3, 4)
-    assert cos[1, 0, 2, 0] == pytest.approx(math.cos(9), abs=2 * U)
-    assert sin[0, 0, 1, 0] == pytest.approx(math.sin(1), abs=2 * U)
-
-
-def test_tables_of_fractional_and_negative_positions():
-    cos, sin = rope.tables(np.array([-2.5]), np.array([1.0]))
-    assert cos[0, 0] == pytest.approx(math.cos(2.5), abs=2 * U)
-    assert sin[0, 0] == pytest.approx(-math.sin(2.5), abs=2 * U)
-
-
-# -- the other forms
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
