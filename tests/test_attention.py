@@ -55,12 +55,6 @@ def test_no_keys():
     assert np.array_equal(o, np.zeros((1, 2, 4)))
 
 
-def test_a_causal_window_holds_width_keys():
-    positions = np.arange(6)
-    mask = attention.causal_mask(positions, positions) & attention.window_mask(positions, positions, width=3)
-    assert mask.sum(axis=-1).tolist() == [1, 2, 3, 3, 3, 3]
-
-
 def test_one_bias_for_all_heads():
     q, k, v = (RNG.normal(size=(2, 3, 4)) for _ in range(3))
     shared = np.array([0.0, -1.0, 2.0, 0.5, 1.0])
