@@ -31,6 +31,7 @@ HISTORIES: dict[str, Any] = {  # tokens of each call, first position of each tex
     "a text with a gap": ((3, 1, 2), (0, 0), 7),
     "a new cache": ((5, 1), (0, 0)),
 }
+LONGEST = 512  # keys of a window that is filled, so that the first ones leave it
 GIVEN = ("q", "k", "v", "positions")
 SLOTS = 65  # one more than the unwritten slots that are tried: a key and a value of zeros are a sink of 0
 SUM = "the sum of the exponentials is {} too large, as where {} unwritten slots of zeros are seen"
@@ -84,15 +85,22 @@ def check_cache(
     key_heads = heads if key_heads is None else key_heads
     report = Report(f"cache dim={dim} layout={layout} base={base:g}" + ("" if window is None else f" window={window}"))
     ways = new, (to, to_positions, axes)
+    asked_for = {name: each for name, each in HISTORIES.items() if window is None or len(each) == 2}
+    if window is not None and window <= LONGEST:
+        asked_for["steps beyond the window"] = ((window, 1, 1, 1, 2), (0, 0))
     histories = {
         name: partial(_history, asked, fixed, (heads, key_heads), calls, (*starts, sum(gap)), number)
-        for number, (name, (calls, starts, *gap)) in enumerate(HISTORIES.items())
+        for number, (name, (calls, starts, *gap)) in enumerate(asked_for.items())
     }
     for name, history in histories.items():
         if not _right(report, name, history, *ways):
             _decided_by_others(report, (partial(_right, name=each, history=histories[each]) for each in histories), ways)
             return report
-        report.passed(name, " + ".join(map(str, HISTORIES[name][0])))
+        report.passed(name, " + ".join(map(str, asked_for[name][0])))
+    if window is not None:
+        report.skipped("a text with a gap", "whether a window counts keys or positions there is not settled")
+        if window > LONGEST:
+            report.skipped("steps beyond the window", f"a window of more than {LONGEST} keys is not filled")
     return report
 
 

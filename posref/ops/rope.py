@@ -35,8 +35,8 @@ def rotate(x, positions, *, dim, base=10000.0, layout, exponent_dim=None, freque
 
 
 def scores(q, k, query_positions, key_positions, *, dim, base=10000.0, layout, scale, heads, key_heads):
-    q = rope.rotate(q, *_tables(q, query_positions, _theta(dim, base)), layout=layout)
-    k = rope.rotate(k, *_tables(k, key_positions, _theta(dim, base)), layout=layout)
+    q = rope.rotate(q, *_tables(q, query_positions, _theta(dim, base)), layout=layout, rotary_dim=dim)
+    k = rope.rotate(k, *_tables(k, key_positions, _theta(dim, base)), layout=layout, rotary_dim=dim)
     return attention.scores(q, np.repeat(k, heads // key_heads, axis=-3), scale=scale)
 
 

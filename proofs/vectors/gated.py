@@ -1,7 +1,5 @@
 """Gated linear attention: the text decides how fast the state fades."""
 
-# Over budget: two layouts of the state, packed texts, and the gates themselves
-
 import mpmath
 import numpy as np
 

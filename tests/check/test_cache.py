@@ -97,7 +97,21 @@ RIGHT += [(Cache, {"heads": 4, "key_heads": 2})]
 def test_an_honest_cache_passes(new, more):
     report = check_cache(new, **ASKED, **more)
     assert report.ok, str(report)
-    assert len(report.checks) == len(HISTORIES)
+    assert len(report.checks) == len(HISTORIES) + ("window" in more)
+
+
+class CountsKeptKeys(EvictsBeyondItsWindow):
+    window = 12
+
+    def places(self, positions):
+        counted = positions[:, :1] * 0 + (0 if self.k is None else self.k.shape[2]) + np.arange(positions.shape[1])
+        return (counted, counted) if (positions[:, 0] == positions[0, 0]).all() else (positions, positions)
+
+
+def test_calls_go_on_beyond_the_window():
+    """A cache that counts from what it has kept, once keys have left it."""
+    report = check_cache(CountsKeptKeys, **ASKED, window=12)
+    assert [each.name for each in report.checks if each.status == "failed"] == ["steps beyond the window, call 3 of 1"]
 
 
 def test_in_torch():
