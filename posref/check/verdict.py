@@ -291,7 +291,7 @@ def _pairing(a: Any) -> str:
 
 
 def _claim(question: Question, name: str, mistake: Mistake) -> str:
-    """What was asked and what it is, where a mistake is another setting; else the mistake in its own words."""
+    """What was asked and what it is, where a mistake is another setting; a changed line as it is; else the mistake's words."""
     change = getattr(mistake.wrong, "change", {})
     if len(change) == 1:
         ((setting, new),) = change.items()
@@ -301,7 +301,7 @@ def _claim(question: Question, name: str, mistake: Mistake) -> str:
             return f"with {setting}={_said(new)}{power}; you asked for {setting}={_said(old)}"
     if mistake.bug == name:  # another array: twice the slopes
         return f"with {name} instead of {' and '.join(change)}"
-    return f"with the mistake {name}: {mistake.bug}"
+    return mistake.bug if mistake.kind == "edit" else f"with the mistake {name}: {mistake.bug}"
 
 
 def _said(value: Any) -> str:

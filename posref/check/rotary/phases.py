@@ -250,7 +250,7 @@ def _from_phases(question: Question, got: np.ndarray, base: Base, pairs: Pairs |
     signed = _estimated(theirs)
     if exact is not None and signed is not None and _fit(theirs) is None and "other_pairs" not in dict(base.parts):
         near = _edited(question.a, lambda made: np.abs(_wrap(made - _whole(signed[1], turning))).max() <= 1e-3)
-        yield [named for each in near for named in prepared.plus(*each).named()]
+        yield [named for each in near for named in (prepared.plus(*each).named() if prepared.parts else [each])]
         yield prepared.plus(*_in_both_directions(signed[1], turning)).named()
     if pairs is not None:
         yield _of_vectors(question, got, prepared, pairs)
@@ -369,7 +369,7 @@ def _laws(question: Question, base: Base, fit: Fit, exact: Fit, turning: Any = N
             yield [each for made in stage for each in made.named()]
     if turning is not None:
         near = _edited(a, lambda made: np.allclose(made, _whole(theirs, turning), rtol=1e-3, atol=0))
-        yield [named for each in near for named in base.plus(*each).named()]
+        yield [named for each in near for named in (base.plus(*each).named() if base.parts else [each])]
         yield base.plus(*_measured(theirs, exact.frequencies, turning)).named()
 
 
