@@ -14,7 +14,7 @@ from posref.check.report import Finding, Precision, Report
 from posref.check.rotary import waves
 from posref.check.rounded import BITS
 from posref.check.tensors import round_to
-from posref.check.wrong_elements import broadcast, not_computed, not_finite, of_a_part, untouched, worst_element
+from posref.check.wrong_elements import broadcast, not_computed, not_finite, of_a_part, one_part, untouched, worst_element
 from posref.ops import Mistake
 
 Read = Callable[[Question, np.ndarray], Iterable[Iterable[Named]]]
@@ -151,10 +151,10 @@ def blind(report: Report, question: Question, *others: Question, most: int = 12)
 
 
 def _spread(question: Question, got: np.ndarray) -> str:
-    """A fact about an output that has one row, or one head, for all."""
+    """A fact about an output that has one row, or one head, for all: it is one of the right ones, or another."""
     whole = broadcast(got, question.right.shape)
     words = "" if whole is None else general.relation(question, whole, question.models[-1])
-    return words and f"; {words}"
+    return one_part(question, got) or (words and f"; {words}")
 
 
 def _same_shape(report: Report, got: tuple[int, ...], expected: tuple[int, ...], more: str) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain, combinations, product
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,13 @@ import numpy as np
 from posref import attention, pairing
 from posref.check import general
 from posref.check.axes import RESULT, axes
-from posref.check.engine import Named, Question, ratios
+from posref.check.engine import NO_ANSWER, Named, Question, distance, ratios, separates
 from posref.check.tensors import round_to
-from posref.ops import Mistake, result
+from posref.ops import Arguments, Mistake, result
 from posref.ops.common import per_head
 
 PART = "Compare the sizes by which arrays are cut and put together again: every part has to be computed."
+SOME, FIRST = 12, 64  # rows that are listed, positions that are tried
 NAMES = {"batch": "batch rows", "heads": "heads", "tokens": "rows", "rows": "rows", "features": "features"}
 
 
@@ -93,6 +95,63 @@ def untouched(got: np.ndarray, inputs: Any, box: tuple[Any, ...] = ()) -> str:
         if isinstance(value, np.ndarray) and value.shape == got.shape and np.array_equal(value[box], got[box]):
             return f"equals {name}"
     return ""
+
+
+def rows_of_an_input(question: Question, got: np.ndarray) -> str:
+    """That each row of the output is a row of one input as it is, where right rows are computed from several."""
+    for name, value in question.a.items():
+        if not isinstance(value, np.ndarray) or value.ndim < 2 or value.shape[-1:] != got.shape[-1:] or value.dtype.kind != "f":
+            continue
+        place = {row.tobytes(): i for i, row in [*enumerate(_rows(value))][::-1]}
+        found, right = ([place.get(row.tobytes()) for row in _rows(y)] for y in (got, question.right))
+        if None not in found and len({*found}) > 2 and None in right and got.shape[-1] > 1:
+            listed = ", ".join(map(str, found[:SOME])) + ", .." * (len(found) > SOME)
+            return f"; each row of your output is an unchanged row of {name} ({listed}); not all right rows are"
+    return ""
+
+
+def _rows(y: np.ndarray) -> np.ndarray:
+    return y.reshape(-1, y.shape[-1]).astype(float) + 0.0  # -0 is 0
+
+
+def one_part(question: Question, got: np.ndarray) -> str:
+    """Which row, head or batch row of the right result the output is, or at which position it is the right result.
+
+    The output has no such axis, or one entry there. Where several places fit, the axes are said along which they agree.
+    """
+    size = question.right.ndim
+    got = got.squeeze() if got.ndim == size else got
+    some = chain.from_iterable(combinations(range(size - 1), n) for n in range(1, size))
+    for gone, model in product(some, question.ends):
+        right, bound = (np.moveaxis(y, gone, range(len(gone))) for y in (question.right, question.tolerance[model]))
+        if right.shape[len(gone) :] != got.shape or min(right.shape[: len(gone)]) < 2 or not _decides(got, bound.max()):
+            continue
+        places = [p for p in np.ndindex(*right.shape[: len(gone)]) if distance(got, right[p], bound[p]) <= 1]
+        called = [names(question)[axis].removesuffix("s") for axis in gone]
+        same = [f"{name} {i[0]}" for name, *i in zip(called, *places, strict=True) if len({*i}) == 1]
+        if same:
+            return f"; it is the right result of {', '.join(same)} alone"
+    return _at_one_position(question, got)
+
+
+def _at_one_position(question: Question, got: np.ndarray) -> str:
+    """At which of the first positions an output without their axes is the right result."""
+    if not isinstance(question.a.get("positions"), np.ndarray):
+        return ""
+    try:
+        each = Question(question.op, Arguments(question.a, positions=np.arange(FIRST)), question.models)
+    except NO_ANSWER:
+        return ""
+    bound = each.tolerance[each.models[-1]]
+    if each.right.shape != (FIRST, *got.shape) or not _decides(got, bound.max()):
+        return ""
+    found = [p for p in range(FIRST) if distance(got, each.right[p], bound[p]) <= 1]
+    return f"; it is the right result of position {found[0]} alone" if len(found) == 1 else ""
+
+
+def _decides(got: np.ndarray, bound: float) -> bool:
+    """Whether three numbers differ, and the bound tells them from others."""
+    return len(np.unique(got)) > 2 and separates(got, np.full(got.shape, 2 * bound))
 
 
 def not_computed(question: Question, got: np.ndarray) -> Iterator[Named]:
@@ -226,7 +285,7 @@ def worst_element(question: Question, got: np.ndarray, model: str) -> str:
         f"the element at ({_listed(place)}) is {got[place]:.9g}, expected {question.right[place] + 0:.9g}{bound}; "
         f"{wrong.sum()} of {ratio.size} differ{_from(question, wrong)}{where(wrong, names(question), got, question.a)}"
         f"{_columns(question, wrong)}{_unwritten(question, wrong, got)}{_masked(question, wrong)}"
-        f"{_one_number(got[wrong])}{words and '; '}{words}"
+        f"{_one_number(got[wrong])}{rows_of_an_input(question, got)}{words and '; '}{words}"
     )
 
 

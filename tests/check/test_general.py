@@ -480,6 +480,8 @@ def test_one_or_two_wrong_bits_have_no_name(name, settings, places):
     assert not report.diagnosis, str(report)
 
 
+WAVES = {"dim": 64, "layout": "interleaved"}
+waves = partial(ops.op("sinusoidal.encode").spec, **WAVES)
 FACTS = [
     ("alibi.bias", ALIBI, lambda i, j: 1.7 * SLOPES * offsets(i, j), "every number is 1.7 times the right one"),
     ("alibi.bias", ALIBI, lambda i, j: SLOPES * offsets(i, j) + 5, "every number is the right one plus 5"),
@@ -508,7 +510,23 @@ FACTS = [
         lambda q, k, v, mask: (1.37 * attention.attend(q, k, v, scale=0.125, mask=mask)).astype(np.float16),
         "every number is 1.37 times the right one",
     ),
+    (
+        "resizing.resize",
+        {"height": 2, "width": 4, "convention": "vilt"},
+        lambda table, *_: table.reshape(-1, 8)[:8].reshape(2, 4, 8),
+        "each row of your output is an unchanged row of table (0, 1, 2, 3, 4, 5, 6, 7)",
+    ),
+    ("sinusoidal.encode", WAVES, lambda p, dim: waves(p)[1, 6], "the right result of batch row 1, row 6 alone"),
+    ("sinusoidal.encode", WAVES, lambda p, dim: waves(p)[:, :1], "the right result of row 0 alone"),
+    ("sinusoidal.encode", WAVES, lambda p, dim: waves(np.array(7)), "the right result of position 7 alone"),
+    (
+        "attention.attend",
+        {"scale": 0.125},
+        lambda q, k, v, mask: attention.attend(q, k, v, scale=0.125, mask=mask)[:, 1],
+        "the right result of head 1 alone",
+    ),
 ]
+NOISE = np.random.default_rng(1).normal(size=(3, 7, 64))
 
 
 @every(FACTS, name=lambda case: f"{case[0]} {case[3]}")
@@ -516,6 +534,13 @@ def test_what_is_seen_is_said(op, asked, fn, fact):
     report = check(fn, op, **asked)
     assert not report.ok
     assert fact in str(report), str(report)
+
+
+@every([NOISE[0], NOISE[0, 0], NOISE[:, :1], 0 * NOISE[0]], name=lambda noise: str(noise.shape))
+def test_noise_of_a_smaller_shape_is_no_part_of_the_right_result(noise):
+    report = check(lambda *_: noise, "sinusoidal.encode", **WAVES)
+    assert "it is the right result" not in str(report)
+    assert not report.diagnosis, str(report)
 
 
 def candidates(op):
