@@ -19,6 +19,7 @@ from posref.check.ranged import models
 from posref.check.report import Report
 from posref.check.stages.later_questions import failed
 from posref.check.verdict import judged
+from posref.check.wrong_elements import worst_element
 from posref.ops import Arguments, Mistake, Op, using
 from posref.ops.probe import painted
 
@@ -31,6 +32,7 @@ HISTORIES: dict[str, Any] = {  # tokens of each call, first position of each tex
     "a text with a gap": ((3, 1, 2), (0, 0), 7),
     "a new cache": ((5, 1), (0, 0)),
 }
+NAMED = 64  # keys up to which mistakes of single keys are told from each other
 LONGEST = 512  # keys of a window that is filled, so that the first ones leave it
 GIVEN = ("q", "k", "v", "positions")
 SLOTS = 65  # one more than the unwritten slots that are tried: a key and a value of zeros are a sink of 0
@@ -163,6 +165,13 @@ def _right(report: Report, name: str, history: Callable[[], Iterator[Any]], new:
             report.failed(where, str(error))
             return False
         asked = ops.op("rope.attend")
+        if parts.ends[-1] > NAMED:
+            question = engine.Question(asked._replace(mistakes={}), a, models(caller.dtype, a))
+            if (found := question.ask(got)).ok:
+                continue
+            words = f"of more than {NAMED} keys no mistake is sought; ask with a smaller window for its name"
+            report.failed(where, f"{worst_element(question, got, found.model)}; {words}")
+            return False
         op = asked._replace(mistakes=dict(_of_calls(a, parts)) | asked.mistakes)
         part = Report(report.subject)
         if not judged(part, engine.Question(op, a, models(caller.dtype, a)), got, _of_keys, pairs=False):
