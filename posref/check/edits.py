@@ -13,7 +13,7 @@ import textwrap
 import warnings
 from collections.abc import Collection, Iterator
 from functools import cache, partial
-from itertools import islice
+from itertools import combinations, islice
 from types import FunctionType
 from typing import Any
 
@@ -114,7 +114,10 @@ def edits(function: FunctionType) -> tuple[tuple[FunctionType, str], ...]:
 '`n_key - n_query` for `np.arange(n_query) + (n_key - n_query)`', \
 '`np.arange(n_query) - (n_key - n_query)` for `np.arange(n_query) + (n_key - n_query)`']
     """
-    root = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    try:
+        root = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except OSError:  # a package without its sources
+        return ()
     definition = root.body[0]
     if not isinstance(definition, ast.FunctionDef) or function.__closure__:
         return ()
@@ -171,9 +174,12 @@ def _instead(node: ast.expr, names: list[str]) -> Iterator[ast.expr]:
     """What may stand in the place of an expression: a part of it, another operator, other operands, another name or number."""
     if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
         return
-    variables = {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and each.id in names}
+    variables = sorted({each.id for each in ast.walk(node) if isinstance(each, ast.Name) and each.id in names})
     if len(variables) == 1 and not isinstance(node, ast.Name):
-        yield _Applied(node, *variables).visit(copy.deepcopy(node))
+        yield _Renamed(dict.fromkeys(variables, node)).visit(copy.deepcopy(node))
+    for one, other in combinations([each for each in variables if each != "base"], 2):
+        exchanged: dict[str, ast.expr] = {one: ast.Name(other, ast.Load()), other: ast.Name(one, ast.Load())}
+        yield _Renamed(exchanged).visit(copy.deepcopy(node))
     match node:
         case ast.BinOp(left, op, right):
             yield from (left, right)
@@ -204,19 +210,23 @@ def _instead(node: ast.expr, names: list[str]) -> Iterator[ast.expr]:
         case ast.Name(name, ast.Load()) if name in names:
             yield from (ast.Name(other, ast.Load()) for other in names if other not in (name, "base"))
             yield from (ast.UnaryOp(op(), node) for op in (ast.USub, ast.Invert))
-            yield from (ast.Constant(0), ast.Constant(1), ast.parse(f"np.swapaxes({name}, -1, -2)", mode="eval").body)
+            yield from (ast.Constant(0), ast.Constant(1), *map(_parsed, (f"np.swapaxes({name}, -1, -2)", f"{name}[..., :1]")))
             yield from (ast.BinOp(ast.Constant(1), ast.Div(), node), ast.BinOp(ast.Constant(2), ast.Mult(), node))
             yield from (ast.BinOp(node, op(), ast.Constant(n)) for op, n in ((ast.Add, 1), (ast.Sub, 1), (ast.Div, 2)))
 
 
-class _Applied(ast.NodeTransformer):
-    """An expression of one variable in the place of that variable: it is applied twice."""
+def _parsed(code: str) -> ast.expr:
+    return ast.parse(code, mode="eval").body
 
-    def __init__(self, node: ast.expr, name: str):
-        self.node, self.name = node, name
+
+class _Renamed(ast.NodeTransformer):
+    """Other expressions in the place of names: of one name the expression that has it, so that it is applied twice."""
+
+    def __init__(self, instead: dict[str, ast.expr]):
+        self.instead = instead
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self.node if node.id == self.name else node
+        return self.instead.get(node.id, node)
 
 
 def _compiled(function: FunctionType, root: ast.Module) -> FunctionType:

@@ -186,6 +186,11 @@ def _numbers(
         return
     if got is not None and _at_limits(question, got):
         yield from clipped(got, question.right).items()
+    most = got.max() if got is not None else np.nan
+    if _whole(question) and 1 < most < question.right.max():
+        again = int(most) + 1
+        words = f"the numbers of the result begin again at {again}"
+        yield _mistake(f"result_modulo_{again}", result(lambda y: y % again), words, "Take no remainder.")
     if _whole(question):
         for bits, dtype in NARROW.items():
             words = f"the result is held in {dtype}, which has {bits} bits for whole numbers"

@@ -80,7 +80,7 @@ def columns(wrong: np.ndarray, name: str = "features") -> str:
 def _equal(box: tuple[slice, ...], got: np.ndarray | None, inputs: Any) -> str:
     found = "" if got is None or untouched(got, inputs) else untouched(got, inputs, box)  # not where all of it is so
     tail = "a tail that is not written" if found == "is 0" else "a tail that the kernel does not reach"
-    return f", which {found.replace('is', 'are').replace('equals', 'equal')}: {tail}" if found else ""
+    return f", which {found.replace('is', 'are').replace('equals', 'equal')}, as is {tail}" if found else ""
 
 
 def untouched(got: np.ndarray, inputs: Any, box: tuple[Any, ...] = ()) -> str:
@@ -176,7 +176,7 @@ def _lost(question: Question, got: np.ndarray, part: np.ndarray, words: str) -> 
         return []
     found = untouched(got, question.a, (part,))
     source = question.a[found.removeprefix("equals ")] if found.startswith("equals") else 0
-    bug = f"{words} of the result {found.replace('is', 'are').replace('equals', 'equal')}: that part is not computed"
+    bug = f"{words} of the result {found.replace('is', 'are').replace('equals', 'equal')}, as is a part that is not computed"
     return [("part_not_computed", Mistake(result(partial(_put, part, source)), bug, "", PART))] if found else []
 
 

@@ -276,14 +276,16 @@ def test_tails_and_blocks_of_a_kernel_are_described():
         y[:, :, whole:] = x[:, :, whole:]
         return y
 
-    assert "wrong for rows 16 to 22 alone, which equal x: a tail" in str(check(tail, "rope.rotate", **ROPE))
+    assert "wrong for rows 16 to 22 alone, which equal x, as is a tail" in str(check(tail, "rope.rotate", **ROPE))
 
     def heads(x, p):
         y = rotate(x, p)
         y[:, 8:] = 0
         return y
 
-    assert "wrong for heads 8 to 31 alone, which are 0: a tail that is not written" in str(check(heads, "rope.rotate", **ROPE))
+    assert "wrong for heads 8 to 31 alone, which are 0, as is a tail that is not written" in str(
+        check(heads, "rope.rotate", **ROPE)
+    )
 
 
 @pytest.mark.parametrize(
