@@ -97,8 +97,8 @@ class Question:
         return {name: answer for name, answer in answers.items() if answer is not None}
 
     def answer(self, name: str, wrong: Wrong) -> np.ndarray | None:
-        """What a mistake gives here, or None where it has no place; computed once, but for two in many elements."""
-        if " and " in name and self.right.size > FEW:
+        """What a mistake gives here, or None where it has no place; computed once, but for two, or a line, in many elements."""
+        if self.right.size > FEW and (" and " in name or " with " in name):
             return self._answer(wrong)
         if name not in self._answers:
             self._answers[name] = self._answer(wrong)
