@@ -174,12 +174,6 @@ def _instead(node: ast.expr, names: list[str]) -> Iterator[ast.expr]:
     """What may stand in the place of an expression: a part of it, another operator, other operands, another name or number."""
     if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
         return
-    variables = sorted({each.id for each in ast.walk(node) if isinstance(each, ast.Name) and each.id in names})
-    if len(variables) == 1 and not isinstance(node, ast.Name):
-        yield _Renamed(dict.fromkeys(variables, node)).visit(copy.deepcopy(node))
-    for one, other in combinations([each for each in variables if each != "base"], 2):
-        exchanged: dict[str, ast.expr] = {one: ast.Name(other, ast.Load()), other: ast.Name(one, ast.Load())}
-        yield _Renamed(exchanged).visit(copy.deepcopy(node))
     match node:
         case ast.BinOp(left, op, right):
             yield from (left, right)
@@ -213,6 +207,12 @@ def _instead(node: ast.expr, names: list[str]) -> Iterator[ast.expr]:
             yield from (ast.Constant(0), ast.Constant(1), *map(_parsed, (f"np.swapaxes({name}, -1, -2)", f"{name}[..., :1]")))
             yield from (ast.BinOp(ast.Constant(1), ast.Div(), node), ast.BinOp(ast.Constant(2), ast.Mult(), node))
             yield from (ast.BinOp(node, op(), ast.Constant(n)) for op, n in ((ast.Add, 1), (ast.Sub, 1), (ast.Div, 2)))
+    variables = sorted({each.id for each in ast.walk(node) if isinstance(each, ast.Name) and each.id in names})
+    if len(variables) == 1 and not isinstance(node, ast.Name):
+        yield _Renamed(dict.fromkeys(variables, node)).visit(copy.deepcopy(node))
+    for one, other in combinations([each for each in variables if each != "base"], 2):
+        exchanged: dict[str, ast.expr] = {one: ast.Name(other, ast.Load()), other: ast.Name(one, ast.Load())}
+        yield _Renamed(exchanged).visit(copy.deepcopy(node))
 
 
 def _parsed(code: str) -> ast.expr:

@@ -34,12 +34,10 @@ def rotate(x, positions, *, dim, base=10000.0, layout, exponent_dim=None, freque
     return _turned(x, *tables, *_read_and_written(layout), dim)
 
 
-def scores(
-    q, k, query_positions, key_positions, *, dim, base=10000.0, layout, scale, heads, key_heads, frequencies=None, magnitude=1
-):
-    theta = _theta(dim, base, None, frequencies)
-    q = rope.rotate(q, *_tables(q, query_positions, theta, magnitude), layout=layout, rotary_dim=dim)
-    k = rope.rotate(k, *_tables(k, key_positions, theta, magnitude), layout=layout, rotary_dim=dim)
+def scores(q, k, query_positions, key_positions, *, dim, base=10000.0, layout, scale, heads, key_heads, frequencies=None):
+    theta = dim, base, None, frequencies
+    q = rope.rotate(q, *_tables(q, query_positions, _theta(*theta)), layout=layout, rotary_dim=dim)
+    k = rope.rotate(k, *_tables(k, key_positions, _theta(*theta)), layout=layout, rotary_dim=dim)
     return attention.scores(q, np.repeat(k, heads // key_heads, axis=-3), scale=scale)
 
 
@@ -63,12 +61,11 @@ def attend(
     key_heads=None,
     eps=1e-6,
     frequencies=None,
-    magnitude=1,
 ):
     # with weights queries and keys are normalized first, in each head, as in Qwen3 and Gemma 3
-    theta = _theta(dim, base, None, frequencies)
-    q = _normed_and_turned(q, q_weight, eps, _tables(q, query_positions, theta, magnitude), layout, dim)
-    k = _normed_and_turned(k, k_weight, eps, _tables(k, key_positions, theta, magnitude), layout, dim)
+    theta = dim, base, None, frequencies
+    q = _normed_and_turned(q, q_weight, eps, _tables(q, query_positions, _theta(*theta)), layout, dim)
+    k = _normed_and_turned(k, k_weight, eps, _tables(k, key_positions, _theta(*theta)), layout, dim)
     if window is not None:
         near = attention.window_mask(per_head(query_positions, q), per_head(key_positions, k), width=window)
         mask = near if mask is None else mask & near
