@@ -61,7 +61,7 @@ COMMUTATIVE = ast.Add, ast.Mult, ast.BitAnd, ast.BitOr
 FIXED = "shape", "dtype", "ndim", "size"  # what is asked of an array is no number of the formula
 APART = "posref._", "posref.ops", "posref.check"
 REFUSED = NameError, IndexError, KeyError, AttributeError, MemoryError, RecursionError, *NO_ANSWER
-REMEDY = "Compare that line of your code; `posref show` prints the formula."
+REMEDY = "Compare that line of the specification with yours."
 
 
 def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
