@@ -1,12 +1,16 @@
 """Promises (docs/promises.md): what a release has, every later version has too.
 
 Run `python -m tests.test_promises` once, when a version is released. It writes the list, tests/released.txt: one line for each
-golden case (its id and the hash of its record), one for each public name.
+golden case (its id and the hash of its record), for each public name (with its arguments), and for each command
+in `ASKED` (the keys that `--json` prints).
 """
 
+import contextlib
 import functools
 import importlib
 import inspect
+import io
+import json
 import pkgutil
 import re
 from pathlib import Path
@@ -14,12 +18,22 @@ from pathlib import Path
 import pytest
 
 import posref
-from posref import discovery, vectors
+from posref import cli, discovery, vectors
 from tests.programs import consumers
 
 RELEASED = Path(__file__).with_name("released.txt")
 LISTED = ("check", "explain", "vectors")  # their public names are those of __all__
 PAGE = Path(__file__).parents[1] / "docs" / "promises.md"
+ASKED = {  # commands whose keys of --json are the same for every model, function and word
+    "list": ["list"],
+    "find": ["find", "bucket"],
+    "claims": ["claims", "bucket"],
+    "check": ["check", "posref.relative.alibi:slopes", "--as", "alibi.slopes", "--heads", "3", "--max-bias", "4"],
+    "explain": ["explain", "gpt-oss-20b"],
+    "express": ["express", "alibi key", "rope"],
+    "precision": ["precision"],
+    "aliases": ["aliases"],
+}
 
 
 def names():
@@ -41,8 +55,43 @@ def hashes():
     return {row[0]: row[-1][:16] for row in rows}
 
 
+def called(name):
+    """The public name with its arguments, if it is called: "module.name(first,second=)", `=` for a default; "" for none."""
+    module, _, own = name.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(f"posref.{module}"), own)
+    except (ModuleNotFoundError, AttributeError):
+        return ""
+    given = inspect.signature(found).parameters.values() if callable(found) else ()
+    words = ",".join(each.name + "=" * (each.default is not each.empty) for each in given)
+    return f"{name}({words})" if callable(found) else name
+
+
+def still_called(was, now):
+    """Whether a call of what was, is one of what is: the arguments stay in order, and new ones have a default."""
+    (name, opened, was), (name_now, opened_now, now) = was.partition("("), now.partition("(")
+    was, now = re.findall(r"\w+=?", was), re.findall(r"\w+=?", now)
+    kept = [each for each in now if each in was or each.rstrip("=") in was]
+    in_order = [each.rstrip("=") for each in kept] == [each.rstrip("=") for each in was]
+    return (name, opened) == (name_now, opened_now) and in_order and all("=" in each for each in now if each not in kept)
+
+
+def keys(command):
+    """All keys that a command of `ASKED` prints, sorted, by commas."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        cli.main([*ASKED[command], "--json"])
+    return ",".join(sorted(set(_keys(json.loads(printed.getvalue())))))
+
+
+def _keys(value):
+    if isinstance(value, (dict, list)):
+        yield from value if isinstance(value, dict) else ()
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _keys(each)
+
+
 def released():
-    """The lines of tests/released.txt in columns: version, kind, name, hash of a case."""
+    """The lines of tests/released.txt in columns: version, kind, name, and the hash of a case or the keys."""
     return [line.split(" ") for line in RELEASED.read_text().splitlines()]
 
 
@@ -54,25 +103,30 @@ def test_released_cases_are_as_they_were(version):
 
 
 @pytest.mark.parametrize("version", sorted({row[0] for row in released()}))
-def test_released_names_are_there(version):
+def test_released_names_are_called_as_they_were(version):
     page = PAGE.read_text()
-    was = {row[2] for row in released() if row[:2] == [version, "name"]}
+    was = {row[2].partition("(")[0]: row[2] for row in released() if row[:2] == [version, "name"]}
     assert was
-    gone = sorted(name for name in was if not _there(name))
+    gone = [name for name in was if not still_called(was[name], called(name))]
     assert not [name for name in gone if f"`{name}`" not in page], "docs/promises.md names what is gone, with its reason"
 
 
-def _there(name):
-    module, _, own = name.rpartition(".")
-    try:
-        return hasattr(importlib.import_module(f"posref.{module}"), own)
-    except ModuleNotFoundError:
-        return False
+@pytest.mark.parametrize("command", ASKED)
+def test_released_keys_are_printed(command):
+    was = {key for row in released() if row[1:3] == ["keys", command] for key in row[3].split(",")}
+    assert was
+    assert was <= set(keys(command).split(","))
 
 
-def test_a_changed_case_and_a_lost_name_are_noticed(monkeypatch):
+def test_a_lost_name_and_a_changed_call_are_noticed():
+    assert [called(f"check.{name}") for name in ("no_such_name", "no_module.name")] == ["", ""]
+    assert called("offsets.offsets") == "offsets.offsets(query_positions,key_positions)"
+    assert all(still_called("f(a,b=)", now) for now in ("f(a,b=)", "f(a=,b=)", "f(a,c=,b=)"))
+    assert not any(still_called("f(a,b=)", now) for now in ("", "f", "f(a)", "f(b=,a)", "f(a,b)", "f(a,b=,c)"))
+
+
+def test_a_changed_case_is_noticed(monkeypatch):
     id, held = next(iter(hashes().items()))
-    assert [_there(f"check.{name}") for name in ("check", "no_such_name", "no_module.name")] == [True, False, False]
     monkeypatch.setitem(hashes(), id, held[::-1])
     with pytest.raises(AssertionError, match="a case keeps its id"):
         test_released_cases_are_as_they_were("0.2.0")
@@ -94,6 +148,7 @@ def test_every_patch_for_another_project_is_listed_with_the_version_that_ran():
 
 if __name__ == "__main__":
     new = [f"{posref.__version__} case {id} {held}" for id, held in hashes().items()]
-    new += [f"{posref.__version__} name {name}" for name in names()]
+    new += [f"{posref.__version__} name {called(name)}" for name in names()]
+    new += [f"{posref.__version__} keys {command} {keys(command)}" for command in ASKED]
     kept = [" ".join(row) for row in released() if row[0] != posref.__version__] if RELEASED.exists() else []
     RELEASED.write_text("\n".join(kept + new) + "\n")

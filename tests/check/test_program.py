@@ -96,11 +96,13 @@ def test_what_is_encoded_is_decoded(dtype):
     np.testing.assert_array_equal(np.asarray(back), np.asarray(given))
 
 
-def test_the_page_shows_a_call_and_its_answer():
+def test_the_page_shows_a_call_and_its_answer(tmp_path):
     call, answer = (json.loads(text) for text in re.findall(r"```json\n(.*)\n```", PAGE))
     x, positions = (np.array(a["data"], dtype=a["dtype"]).reshape(a["shape"]) for a in call["arguments"].values())
-    shown = {"posref": program.VERSION, "call": 1, "op": "rope.rotate"}
-    assert call == shown | {"arguments": {"x": program.encoded(x), "positions": program.encoded(positions)}}
+    replies = f"import pathlib; pathlib.Path({str(tmp_path / 'call')!r}).write_text(input()); print({json.dumps(answer)!r})"
+    with program.Program(command(tmp_path, replies), call["op"], call["arguments"]) as ask:
+        np.testing.assert_array_equal(ask(x, positions), program.decoded(answer["result"]))
+    assert json.loads((tmp_path / "call").read_text()) == call
     exact = rope.rotate(x.astype(float), *rope.tables(positions[:, None], rope.frequencies(2)), layout="half")
     np.testing.assert_array_equal(program.decoded(answer["result"]), exact.astype(np.float32))
     assert f"{program.SECONDS} seconds" in PAGE

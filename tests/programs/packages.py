@@ -25,7 +25,7 @@ def build(folder):
         committed(source)
         made.mkdir()
         environment = os.environ | {"SOURCE_DATE_EPOCH": str(DATE)}
-        subprocess.run([sys.executable, "-c", BUILD, made], cwd=source, env=environment, capture_output=True, check=True)
+        subprocess.run([sys.executable, "-c", BUILD, made], cwd=source, env=environment, stdout=subprocess.DEVNULL, check=True)
         (wheel,), (archive,) = made.glob("*.whl"), made.glob("*.tar.gz")
         archive.write_bytes(without_dates(archive))
         files = [Path(shutil.copy(path, folder)) for path in (wheel, archive)]

@@ -27,6 +27,11 @@ def test_judged_alike(language, tmp_path):
         assert count > 50
         assert different == []
     assert languages.rope(command, language, tmp_path) == []
+    file = tmp_path / f"rope.{languages.READS[language]}"
+    file.write_text(file.read_text().replace(vectors.SCHEMA, "posref-vectors-4"))
+    run = subprocess.run([*command, "rope", file, "half"], capture_output=True, text=True, timeout=300)
+    assert run.returncode
+    assert "schema posref-vectors-4" in run.stderr
 
 
 @pytest.mark.parametrize("language", ["hpp", "js", "rs", "go"])

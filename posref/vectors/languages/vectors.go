@@ -18,13 +18,13 @@ type Case struct {
 	Params                         map[string]any
 	Tensors, Stages                map[string]Tensor
 	Expected                       Tensor
-	Cond                           map[string][]float64 // nil: the result must be equal
-	Fingerprints                   map[string][]float64
-	Growth, Rms                    map[string]float64 // of a model
+	Cond, Fingerprints             map[string][]float64 // no cond: the result must be equal
+	Growth, Rms                    map[string]float64   // of a model
 	Ignore                         []int
 }
 type Model struct{ C_phase, C_amp, C_out, Floor float64 }
 type File struct {
+	Schema string
 	Models map[string]Model
 	Cases  []Case
 }
@@ -34,13 +34,15 @@ func Load(path string) (file File, err error) {
 	if err == nil {
 		err = json.Unmarshal(text, &file)
 	}
+	if err == nil && file.Schema != "posref-vectors-3" {
+		err = &os.PathError{Op: "schema " + file.Schema + " of", Path: path, Err: os.ErrInvalid}
+	}
 	return file, err
 }
 
 func (c Case) ignored(i int) bool { return c.Ignore != nil && c.Ignore[i] == 1 }
 
-// Got - expected, 0 where it is ignored; nil of another length, NaN or infinity.
-func (c Case) differences(got []float64) []float64 {
+func (c Case) differences(got []float64) []float64 { // 0 where it is ignored; nil of another length, NaN or infinity
 	if len(got) != len(c.Expected.Data) {
 		return nil
 	}
@@ -56,8 +58,7 @@ func (c Case) differences(got []float64) []float64 {
 	return d
 }
 
-// The first element that the i-th is compared with: of its row where a constant may be added to rows.
-func (c Case) first(i int) int {
+func (c Case) first(i int) int { // what the i-th is compared with: of its row where a constant may be added to rows
 	if c.Gauge != "row_constant" {
 		return i
 	}
@@ -104,8 +105,7 @@ func Worst(file File, c Case, got []float64, model string) float64 {
 }
 
 func Named(c Case, got []float64) (found []string) {
-	d, whole := c.differences(got), 0.0
-	sums := [4]float64{}
+	d, whole, sums := c.differences(got), 0.0, [4]float64{}
 	for t, tag := range []int{1, 2, 4, 6} {
 		for i, x := range d {
 			if c.Gauge == "row_constant" && !c.ignored(i) {

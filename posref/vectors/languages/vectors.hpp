@@ -5,6 +5,7 @@
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 namespace posref {
@@ -26,6 +27,7 @@ inline File load(const std::string &path) {
     if (!(rest >> word >> name)) continue;
     auto numbers = [&](Numbers &to) { for (std::string x; rest >> x;) to.push_back(std::strtod(x.c_str(), nullptr)); };
     if (word == "case") file.cases.push_back({name, {}, {}, {}, {}, {}, {}});
+    else if (word == "schema" && name != "posref-vectors-3") throw std::runtime_error(path + ": unknown schema " + name);
     else if (word == "model") numbers(file.model[name]);
     else if (word == "flag") std::getline(rest >> std::ws, file.flag[name]);
     else if (file.cases.empty()) continue;

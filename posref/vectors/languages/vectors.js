@@ -2,7 +2,11 @@
 "use strict";
 
 // The parsed file; in a browser `JSON.parse` of what was fetched is the same.
-const load = (path) => JSON.parse(require("fs").readFileSync(path, "utf8"));
+function load(path) {
+  const file = JSON.parse(require("fs").readFileSync(path, "utf8"));
+  if (file.schema !== "posref-vectors-3") throw new Error(`${path}: unknown schema ${file.schema}`);
+  return file;
+}
 
 // got - expected, 0 where it is ignored; none of another length.
 const differences = (c, got) =>
