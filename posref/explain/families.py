@@ -784,6 +784,10 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
     "hunyuan_v1_dense": {"like": "llama", "parameters": "hunyuan", "norm": "after"},
     "hunyuan_v1_moe": {"like": "hunyuan_v1_dense"},
+    "hunyuan_vl_text": {
+        "like": "hunyuan_v1_dense",
+        "patches": "four positions each, read by equal parts of a head in turn: the two features of a pair read different ones",
+    },
     "glm_image_text": {"like": "glm4v_moe_text"},
     "cosmos3_edge_text": {
         "like": "qwen3_vl_text",
@@ -824,6 +828,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     # sound
     "lasr_encoder": {"like": "llama", "causal": False},
     "glmasr_encoder": {"like": "partial", "partial": 0.5, "causal": False},
+    "timesfm2_5": {"like": "llama", "scale": None, "norm": "after", "asks": False},
     "pe_audio_encoder": {"like": "interleaved", "causal": False, "norm": "before"},
     # pictures
     "axial": AXIAL,
@@ -834,6 +839,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "axes": "hw_centred",
         "head": "hidden",
     },
+    "sapiens2": {"like": "dinov3_vit", "norm": "before", "norm_if": "use_qk_norm"},
     "gemma4_vision": {"like": "axial", "axes": "blocks", "scale": 1.0, "norm": "before"},
     "step3p5_vision": {"like": "axial", "axes": "wh", "input": "learned"},
     "kimi_k25_vision": {"like": "axial", "layout": "half", "axes": "wh_alternating"},
@@ -886,7 +892,8 @@ NORMED = {
     "eurobert": "esmc",
     "axial": "dots3_note_vision_encoder glm5_next_vision glm_ocr_vision",
 }
-CODECS = {"llama": "neucodec xcodec2", "mistral": "mimi mimi_encoder mimi_decoder voxtral_realtime_encoder"}
+POCKET = "pocket_tts_audio_tokenizer pocket_tts_audio_tokenizer_encoder pocket_tts_audio_tokenizer_decoder"
+CODECS = {"llama": "neucodec xcodec2", "mistral": "mimi mimi_encoder mimi_decoder voxtral_realtime_encoder " + POCKET}
 APERTUS_ROPE = {
     "rope_type": "llama3",
     "rope_theta": 12000000.0,
@@ -936,7 +943,8 @@ LEARNED = (
     "siglip2_vision_model siglip_text_model siglip_vision_model smolvlm_vision splinter "
     "unlimited_ocr_vision_encoder vit vit_mae vit_msn vitpose_backbone vivit yolos "
     "flava_image_model flava_text_model squeezebert tipsv2_vision_model "
-    "minicpmv4_6_vision cosmos3_edge_vision glm_image_vision hunyuan_vl_vision molmo2_vision megatron-bert rembert"
+    "minicpmv4_6_vision cosmos3_edge_vision glm_image_vision hunyuan_vl_vision molmo2_vision megatron-bert rembert "
+    "minicpm_ocr_vision minicpmv4_7_vision"
 )
 ROBERTA = (
     "altclip_text_model bridgetower_text_model camembert clap_text_model data2vec-text ibert markuplm roberta "
@@ -996,6 +1004,7 @@ FAMILIES |= {
     "ctrl": {"like": "sinusoidal", "causal": True},
     "albert": {"like": "learned", "shared": True, "only": {"inner_group_num": (1,)}},
     "mobilebert": {"like": "learned", "whole": "intra_bottleneck_size", "only": {"use_bottleneck": (True,)}},
+    "patchtst": {"like": "learned", "only": {"channel_attention": (False,), "positional_encoding_type": ("random", "sincos")}},
     "dpt": {"like": "learned", "only": {"backbone_config": (None,), "is_hybrid": (False,)}},
     "beit": {
         "like": "learned",

@@ -22,22 +22,65 @@ WHY = {
     "mlp": "a feed-forward layer; tokens do not meet in it",
 }
 
-BOXES = "as in LayoutLMv3: tables of places and boxes, and T5's buckets; not compared, since its module needs detectron2"
-CONVOLUTIONS = (
-    "align_vision_model bit convnext convnextv2 dinov3_convnext efficientnet focalnet hgnet_v2 mobilenet_v1 mobilenet_v2 "
-    "regnet resnet rt_detr_resnet"
+CONVOLUTIONS = (  # without attention
+    "align_vision_model bit convnext convnextv2 dac dinov3_convnext efficientnet fastspeech2_conformer_hifigan "
+    "flava_image_codebook focalnet hgnet_v2 mobilenet_v1 mobilenet_v2 pp_lcnet pp_lcnet_v3 pp_lcnet_v4 qwen2_5_omni_bigvgan "
+    "regnet resnet rt_detr_resnet speecht5_hifigan superpoint textnet univnet uvdoc_backbone "
+    "vibevoice_acoustic_tokenizer vibevoice_acoustic_tokenizer_decoder vibevoice_acoustic_tokenizer_encoder"
+)
+CONVOLVED = (  # with attention that has no term for position
+    "chameleon_vqgan cvt emu3_vqgan janus_vqgan mobilevit mobilevitv2 pp_ocrv5_mobile_rec pp_ocrv5_server_rec "
+    "pp_ocrv6_small_rec swiftformer"
 )
 DEFORMABLE = (
     "d_fine deformable_detr deimv2 grounding-dino lw_detr mm-grounding-dino pp_doclayout_v2 pp_doclayout_v3 "
     "pp_doclayout_v4 rf_detr rt_detr rt_detr_v2"
 )
+SAMS = ("sam", "sam_hq", "sam2", "sam2_video", "edgetam", "edgetam_video", "sam3_tracker", "sam3_tracker_video")
 REASONS = {
-    **dict.fromkeys(DEFORMABLE.split(), "deformable attention: each query chooses the points of the picture that it reads"),
-    **dict.fromkeys(("layoutlmv2", "layoutxlm"), BOXES),
-    **dict.fromkeys(("glpn", "pvt_v2", "segformer"), "a convolution in each feed-forward layer orders the patches"),
-    **dict.fromkeys(("rwkv", "xlstm"), WHY["linear_attention"]),
-    "fnet": "a learned table at the input, and a Fourier transform over the tokens instead of attention",
-    **dict.fromkeys(CONVOLUTIONS.split(), "they are convolutions without attention: their weights read neighbours in order"),
+    name: reason
+    for reason, names in {
+        "deformable attention: each query chooses the points of the picture that it reads": DEFORMABLE,
+        "as in LayoutLMv3: tables of places and boxes, and T5's buckets; not compared, since its module needs detectron2": (
+            "layoutlmv2 layoutxlm"
+        ),
+        "a convolution in each feed-forward layer orders the patches": "glpn pvt_v2 segformer",
+        WHY["linear_attention"]: "rwkv xlstm",
+        "a learned table at the input, and a Fourier transform over the tokens instead of attention": "fnet",
+        "they are convolutions without attention: their weights read neighbours in order": CONVOLUTIONS,
+        "convolutions order what it reads; the attention between them has no term for position": CONVOLVED,
+        "convolutions enlarge the features": "sapiens2_head",
+        "convolutions and an LSTM read the frames in order": "encodec",
+        "each patch is averaged with its neighbours, instead of attention": "poolformer",
+        "each layer joins the features of neighbouring patches and projects them": "inkling_vision",
+        "linear layers over all patches read them in order; attention, with self_attn, is not described": "patchtsmixer",
+        "a learned row for the row and one for the column of each patch; it has no layers": "gemma4_unified_vision",
+        "no layers: each frame or patch goes through by itself": "gemma4_unified_audio glm_image_vqmodel inkling_audio",
+        "feed-forward layers: each token goes through them by itself": "vibevoice_diffusion",
+        "a model of timm, which posref does not describe": "gemma3n_vision timm_backbone timm_wrapper",
+        "random Fourier features of the coordinates of points and boxes; it has no layers": " ".join(
+            f"{name}_prompt_encoder" for name in SAMS
+        ),
+        "each layer adds embeddings of the prompts, and Fourier features of places of the picture, to queries and keys": (
+            " ".join(f"{name}_mask_decoder" for name in SAMS)
+        ),
+        "each layer adds 2-D sinusoids to queries and keys of the picture": "sam3_detr_encoder sam3_lite_text_detr_encoder",
+        "sinusoids of boxes, which each layer corrects, are added to its queries; a network of the distances from the edges of "
+        "these boxes adds to the scores of the picture": "sam3_detr_decoder sam3_lite_text_detr_decoder",
+        "sinusoids of the boxes of the prompt at the input; keys of the picture have 2-D sinusoids": (
+            "sam3_geometry_encoder sam3_lite_text_geometry_encoder"
+        ),
+        "projected coordinates of the keypoints are the angles by which queries and keys rotate": "lightglue",
+        "convolutions order the patches, and attention is within windows or between features; rows and columns of the last "
+        "features have learned tables": "florence_vision",
+        "a learned bias for each distance of rows and columns, without sign": "levit",
+        "trained vectors for offsets up to window_size, in the scores and in the values; beyond it they are 0": "vits",
+        "T5's buckets within a segment, and one row of the table for each pair of other segments": "cpmant",
+        "a learned table at the input; projected sinusoids of the differences between boxes meet the queries": "bros",
+        "a learned table of characters; layers see chunks of characters, or strides of them that a convolution joins": "canine",
+        "auto-correlation instead of attention: it aligns the series by shifts": "autoformer",
+    }.items()
+    for name in names.split()
 }
 
 

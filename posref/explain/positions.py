@@ -17,6 +17,7 @@ ROWS = {
     "opt": "learned.position_ids(mask, convention='opt')",
     "roberta": "learned.position_ids(ids != {pad}, convention='roberta', padding_idx={pad})",
 }
+TIMES = "position_ids.multimodal(parts, merge=.., convention=..): time, row and column"
 PATCHES = {
     None: "one row of the table for each patch",
     "hw_centred": "row and column of the centre of each patch, from -1 to 1, times 2 pi",
@@ -47,7 +48,7 @@ def positions(settings, group):
         forward=forward,
         generate=TOKENS if alone and settings.family.get("asks", True) and group.encoding != "alibi" else None,
         cached=settings.family.get("cached", _cached(forward)) if group.causal else None,
-        images="position_ids.multimodal(parts, merge=.., convention=..): time, row and column" if group.axes else None,
+        images=TIMES if group.axes else settings.family.get("patches"),
     ) | ({"text": text} if text else {})
 
 

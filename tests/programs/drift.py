@@ -25,6 +25,7 @@ import numpy as np
 from posref import position_ids
 from posref.absolute import learned, sinusoidal, sinusoidal_2d
 from posref.explain import configuration, explain
+from posref.explain.inventory import CONVOLUTIONS, CONVOLVED
 from posref.relative import alibi, deberta, decomposed, inkling, shaw, swin, t5, transformer_xl
 from posref.rotary import rope
 from tests.programs import models, states
@@ -32,6 +33,7 @@ from tests.programs import models, states
 STACKS = ("encoder", "decoder")
 COUNTERS = {"position_ids": position_ids, "learned": learned}
 CROSS = re.compile("EncDec|encoder_attn|encoder_decoder_attention|cross")
+TERM = re.compile(r"(^|[._])pos(_|[.]|$)|position|relative|rotary|inv_freq")
 MASKED_OUTSIDE = ("blt_global_transformer",)  # BltModel gives it a mask that it does not make itself
 U = 2.0**-24  # unit roundoff of float32, in which transformers calculates tables and turns
 
@@ -323,7 +325,8 @@ def attention(layer, call, record, aspects):
     scale = call.keywords.get("scaling")
     scales = {scale, getattr(call.module, "scaling", scale)} if scale == 1.0 else {scale}  # queries may be scaled already
     numbers = [number for number in scales if isinstance(number, (int, float))]
-    if numbers and all(abs(number - layer["softmax_scale"]) > 4 * U * abs(number) for number in numbers):
+    known = layer["softmax_scale"] is not None
+    if numbers and known and all(abs(number - layer["softmax_scale"]) > 4 * U * abs(number) for number in numbers):
         yield f"scores are scaled by {scale}, explained as {layer['softmax_scale']}"
     width = layer["window"] or 0  # the keyword may count the last key of a side, or both sides
     widths = {width, width - 1, width + (layer["window_after"] or 1) - 1} if layer["window_sides"] == "both" else {width}
@@ -1027,6 +1030,21 @@ def same(table, frequencies, magnitude):
     return bool(np.allclose(table.frequencies, frequencies, rtol=(np.log(1e8) + 4) * U, atol=0))
 
 
+def without_term():
+    """What differs from the reasons of `posref.explain.inventory` for types that convolutions order."""
+    for name in (*CONVOLUTIONS.split(), *CONVOLVED.split()):
+        made = models.CONFIG_MAPPING[name]()
+        reader = getattr(models.transformers, type(made).__name__.replace("Config", "ForTextRecognition"), None)
+        with models.torch.device("meta"):  # the attention of readers of text is in their head
+            model = reader(made) if reader else models.build(made, device="meta")
+        homes = {type(module) for module in model.modules() if type(module).__module__.startswith("transformers.models")}
+        attends = any(re.search("softmax|attention_interface", inspect.getsource(kind.forward)) for kind in homes)
+        terms = [key for key, _ in (*model.named_parameters(), *model.named_buffers()) if TERM.search(key)]
+        convolved = any("Conv" in type(module).__name__ for module in model.modules())
+        if not convolved or attends != (name in CONVOLVED.split()) or terms:
+            yield f"{name}: convolutions {convolved}, attention {attends}, terms for position {terms[:3]}"
+
+
 def types():
     """All types of which something is said of the text, the encoder or the decoder."""
     for name in models.types():
@@ -1059,6 +1077,9 @@ def main(names):
             sep="\n    ",
             flush=True,
         )
+    for words in () if names else without_term():
+        drifted[aspect_of(words)] += 1
+        print(words)
     for (aspect, reason), count in sorted(missed.items()):
         print(f"not compared: {aspect} of {count} {'types' if aspect == 'all' else 'layers'}: {reason}")
     lost = {aspect: sum(count for (of, _), count in missed.items() if of == aspect) for aspect in ASPECTS}

@@ -145,6 +145,8 @@ SPECIAL = {  # what a class needs beside its sizes
         **settings("attention_head_size=16 local_attn_chunk_length=4 lsh_attn_chunk_length=4 num_buckets=2"),
     },
     "moss_transcribe_diarize_audio": {"max_source_positions": 48, "num_mel_bins": 96},
+    **{f"pocket_tts_audio_tokenizer{name}": {"upsample_groups": 64, "num_filters": 8} for name in ("", "_encoder", "_decoder")},
+    "hunyuan_vl_text": {"head_dim": 16, "rope_parameters": {"rope_theta": 20000.0, "mrope_section": [2, 2, 2, 2]}},
     "mobilebert": {"intra_bottleneck_size": 32},
     **{name: {"attention_type": "original_full"} for name in ("big_bird", "bigbird_pegasus")},
     **{name: {"num_queries": 7, "d_model": 64, "image_size": 96} for name in ("conditional_detr", "detr", "table-transformer")},
@@ -394,7 +396,9 @@ INPUTS = {
     "flattened_patches": lambda configuration: torch.cat(
         [torch.cartesian_prod(*map(torch.arange, GRID))[None], torch.randn(1, 24, configuration.patch_embed_hidden_size)], dim=2
     ),
-    "input_values": lambda _: torch.randn(1, 4000),
+    "input_values": lambda configuration: torch.randn(1, *[1] * configuration.model_type.startswith("pocket"), 4000),
+    "past_values": lambda configuration: _series(configuration),
+    "latents": lambda configuration: torch.randn(1, configuration.hidden_size, 24),
     "query_embeds": lambda configuration: torch.randn(1, TOKENS, configuration.hidden_size),
     "inputs": lambda configuration: torch.randn(1, TOKENS, configuration.d_model),
     "context": lambda configuration: torch.randn(1, TOKENS, configuration.hidden_size),
@@ -402,6 +406,13 @@ INPUTS = {
         1, TOKENS, getattr(configuration, "input_dim", configuration.hidden_size)
     ),
 }
+
+
+def _series(configuration):
+    """A series of numbers in patches: as many patches as tokens, and of PatchTST as its configuration says, per channel."""
+    if configuration.model_type == "patchtst":
+        return torch.randn(1, configuration.context_length, configuration.num_input_channels)
+    return torch.randn(1, TOKENS * configuration.patch_length)
 
 
 def _features(configuration):
@@ -451,6 +462,10 @@ def inputs_of(model):
             inputs["pixel_values"] = inputs["pixel_values"].repeat(configuration.num_frames, 1, 1, 1)
         if configuration.model_type in ("timesformer", "videomae"):
             inputs["pixel_values"] = inputs["pixel_values"].repeat(1, configuration.num_frames, 1, 1, 1)
+    if "target_sizes" in names:  # patches side by side
+        side = configuration.patch_size
+        inputs["pixel_values"] = torch.randn(1, configuration.num_channels, side, side * GRID[0] * GRID[1])
+        inputs |= {"target_sizes": torch.tensor([GRID]), "use_vit_merger": False}
     if "use_cache" in names:
         inputs["use_cache"] = False
     if "bbox" in names:  # x0, y0, x1, y1, from 0 to 1 in UDOP
