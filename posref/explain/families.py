@@ -1182,6 +1182,32 @@ FAMILIES |= {
         "only": {"encode_proj_layers": ([2],), "eval_size": (None,), "positional_encoding_temperature": (10000,)},
     },
     "pop2piano": {"like": "t5"},
+    "seamless_m4t": {"like": "m2m_100", "stacks": "text_encoder_decoder"},
+    "seamless_m4t_v2": {"like": "seamless_m4t"},
+    "pegasus_x": {
+        "like": "marian",
+        "mask": {
+            "encoder": "not described: tokens of one block and num_global_tokens trained tokens see each other; every second "
+            "layer begins its blocks half a block later with stagger_local_blocks (modeling_pegasus_x.py)"
+        },
+    },
+    "moonshine_streaming_encoder": {
+        "like": "llama",
+        "encoding": "none",
+        "causal": False,
+        "mask": "not described: with attention_mask layer i sees sliding_windows[i], keys before and then those after; "
+        "convolutions before the first layer order the frames (modeling_moonshine_streaming.py)",
+    },
+    "rf_detr_dinov2": {
+        "like": "learned",
+        "mask": "not described: patches of one window see each other in layers of window_block_indexes, all patches in the "
+        "others; each window has its own [CLS] (modeling_rf_detr.py)",
+    },
+    "lw_detr_vit": {
+        "like": "learned",
+        "mask": "not described: patches of one window see each other in layers of window_block_indices, all patches in the "
+        "others (modeling_lw_detr.py)",
+    },
     "bart": {"encoding": "learned", "scale": "head", "stacks": "encoder_decoder", "rows": "bart"},
     "blenderbot": {"like": "bart", "rows": "bert"},
     "marian": {"encoding": "sinusoidal", "scale": "head", "stacks": "encoder_decoder"},

@@ -78,6 +78,20 @@ REASONS = {
         "T5's buckets within a segment, and one row of the table for each pair of other segments": "cpmant",
         "a learned table at the input; projected sinusoids of the differences between boxes meet the queries": "bros",
         "a learned table of characters; layers see chunks of characters, or strides of them that a convolution joins": "canine",
+        "Transformer-XL's terms within chunks of frames; not compared, since its eager attention gives NaN": (
+            "nemotron_asr_streaming_encoder"
+        ),
+        "a model of timm at the input, then RoPE; not compared, since its module needs timm": "pe_video_encoder",
+        "sinusoids at the input, counted on by the decoder from context_length": "time_series_transformer",
+        "sinusoids at the input, counted on by the decoder from context_length; queries are chosen by their scores": "informer",
+        "RoPE of column and row, which layers of the whole picture scale by window_size / rows; a learned table at the input": (
+            "sam3_vit_model"
+        ),
+        "RoPE of row and column in turn, and windows on both sides": "neomme",
+        "2-D sinusoids, which a network scales in each layer, are added to queries and keys; sinusoids of the boxes of objects "
+        "stand beside their features": "dab-detr",
+        "a learned table at the input, and learned terms for rows and columns in the scores": "seggpt",
+        "sinusoids at the input; trained numbers per feature scale the queries": "timesfm",
         "auto-correlation instead of attention: it aligns the series by shifts": "autoformer",
     }.items()
     for name in names.split()

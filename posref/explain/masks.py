@@ -98,8 +98,9 @@ def described(settings, group):
     if settings.model_type == "t5gemma2_decoder":
         found = replace(found, further_keys=MERGED)
     if found.kind != "cross_attention" and {"sees", "mask"} & set(settings.family):
-        seen = settings.family.get("sees", {}).get(found.part.rpartition(".")[2] if found.part != settings.path else "")
-        found = replace(found, further_keys=seen, mask_unknown=settings.family.get("mask"))
+        stack, hidden = found.part.rpartition(".")[2] if found.part != settings.path else "", settings.family.get("mask")
+        seen = settings.family.get("sees", {}).get(stack)
+        found = replace(found, further_keys=seen, mask_unknown=hidden.get(stack) if isinstance(hidden, dict) else hidden)
     if settings["attention_type"] == "block_sparse" and found.causal is False and found.kind == "full_attention":
         size, drawn = settings.count("block_size"), settings.count("num_random_blocks")
         words = BLOCK_SPARSE.format((5 + 2 * drawn) * size, size, drawn, settings.facts.get("module"))

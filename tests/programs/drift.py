@@ -30,7 +30,7 @@ from posref.relative import alibi, deberta, decomposed, inkling, shaw, swin, t5,
 from posref.rotary import rope
 from tests.programs import models, states
 
-STACKS = ("encoder", "decoder")
+STACKS = ("encoder", "decoder", "text_encoder", "text_decoder")
 COUNTERS = {"position_ids": position_ids, "learned": learned}
 CROSS = re.compile("EncDec|encoder_attn|encoder_decoder_attention|cross")
 TERM = re.compile(r"(^|[._])pos(_|[.]|$)|position|relative|rotary|inv_freq")
@@ -492,6 +492,9 @@ def by_itself(layer, call, record, aspects):
         values = {"scores": -np.inf, "weights": 0.0}
         call = call._replace(**{name: squared(getattr(call, name), empty) for name, empty in values.items()})
     rows, keys = call.scores.shape[-2:]
+    if layer["mask_unknown"] and models.TOKENS not in (rows, keys):
+        aspects["scores"] = "its softmax is over blocks, of which the explanation does not speak"
+        return
     if call.scores.ndim == 5 and called == "t5.bucket":  # streams of which nothing is said
         return
     batch = call.scores.size // (layer["heads"] * rows * keys)  # windows of a picture, or one

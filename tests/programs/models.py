@@ -147,6 +147,8 @@ SPECIAL = {  # what a class needs beside its sizes
     "moss_transcribe_diarize_audio": {"max_source_positions": 48, "num_mel_bins": 96},
     **{f"pocket_tts_audio_tokenizer{name}": {"upsample_groups": 64, "num_filters": 8} for name in ("", "_encoder", "_decoder")},
     "hunyuan_vl_text": {"head_dim": 16, "rope_parameters": {"rope_theta": 20000.0, "mrope_section": [2, 2, 2, 2]}},
+    "rf_detr_dinov2": {"num_windows": 2, "image_size": 64, "window_block_indexes": [0, 1, 3]},
+    "lw_detr_vit": {"num_windows": 4, "image_size": 64, "window_block_indices": [0, 1, 3]},
     "mobilebert": {"intra_bottleneck_size": 32},
     **{name: {"attention_type": "original_full"} for name in ("big_bird", "bigbird_pegasus")},
     **{name: {"num_queries": 7, "d_model": 64, "image_size": 96} for name in ("conditional_detr", "detr", "table-transformer")},
@@ -808,7 +810,12 @@ def _class_of(configuration):
         raise ValueError(f"no module of {home} takes {configuration.__name__}")
     return min(
         found,
-        key=lambda kind: (kind.__name__.endswith(("Stack", "PreTrainedModel")), "For" in kind.__name__, len(kind.__name__)),
+        key=lambda kind: (
+            kind.__name__.endswith(("Stack", "PreTrainedModel")),
+            "For" in kind.__name__,
+            not kind.__name__.endswith("Backbone"),
+            len(kind.__name__),
+        ),
     )
 
 
