@@ -619,15 +619,14 @@ def test_the_exit_code_of_a_check_survives_closed_streams(unruly):
     assert unruly("check", "my_ops:half", *HALF, bash="{command} >/dev/full")[0] == 2
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
-def test_what_an_encoding_lacks_is_escaped(unruly, tmp_path, encoding):
+def test_what_an_encoding_lacks_is_escaped(unruly, tmp_path):
     (tmp_path / "\u2207ops.py").write_text(IMPLEMENTATIONS)
-    code, out, err = unruly("check", "unruly:noisy", *HALF, PYTHONIOENCODING=encoding)
+    code, out, err = unruly("check", "unruly:noisy", *HALF, PYTHONIOENCODING="ascii")
     assert code == 0, out + err
-    assert unruly("check", "\u2207ops:interleaved", *HALF, PYTHONIOENCODING=encoding)[0] == 1
+    assert unruly("check", "\u2207ops:interleaved", *HALF, PYTHONIOENCODING="ascii")[0] == 1
     assert "no_\\u2207" in usage_error(unruly("check", "no_\u2207:rope", *HALF, PYTHONIOENCODING="ascii"))
     target = tmp_path / "\u2207"
-    code, out, err = unruly("vectors", "export", CASE, "--format", "txt", "-o", target, PYTHONIOENCODING=encoding)
+    code, out, err = unruly("vectors", "export", CASE, "--format", "txt", "-o", target, PYTHONIOENCODING="ascii")
     assert code == 0, out + err
     assert (target / "rope.txt").is_file()
 

@@ -83,7 +83,7 @@ def folder(tmp_path, monkeypatch):
     np.save(tmp_path / "out.npy", np.zeros((1, 2, 3, 8)))
 
 
-@pytest.mark.parametrize("asked", [ASKED[::5], pytest.param(ASKED, marks=pytest.mark.slow)], ids=len)
+@pytest.mark.parametrize("asked", [ASKED[::13], pytest.param(ASKED, marks=pytest.mark.slow)], ids=len)
 def test_an_error_of_use_is_one_sentence_that_shows_nothing_of_the_inside(asked, folder, capsys):
     wrong, refused = [], 0
     for arguments in asked:

@@ -7,7 +7,6 @@ import re
 from fractions import Fraction
 
 import numpy as np
-import pytest
 
 from posref._contract.axes import TOGETHER
 from posref._contract.kinds import Arrays, Even
@@ -29,6 +28,8 @@ MAPS = (
     lambda *given: given[-1] / 2 + 1,
     lambda *given: np.repeat(given[-1] / 2 + 1, 2, axis=-1),
 )  # for arguments that are functions
+UNMET = ("rotary.layouts.permute_projection", "rotary.scaling.yarn")  # no numbers of VALUES fit: their own tests ask them
+OF_FEW_NUMBERS = ("position_ids.zigzag", "position_ids.dual_chunk", "position_ids.multimodal", "absolute.learned.position_ids")
 REFUSED = (ValueError, TypeError, ArithmeticError, RuntimeWarning)
 
 
@@ -68,8 +69,7 @@ def _parts(result):
     return result if isinstance(result, tuple) else (result,)
 
 
-@pytest.mark.parametrize("lead", LEADS, ids=str)
-@pytest.mark.parametrize("name", [name for name, function in FUNCTIONS.items() if batched(function)])
+@every(list(itertools.product([name for name, function in FUNCTIONS.items() if batched(function)], LEADS)))
 def test_a_batch_is_its_rows(name, lead):
     function, asked = FUNCTIONS[name], 0
     names = batched(function)
@@ -134,8 +134,7 @@ def hidden(function, values, size):
     return values | made
 
 
-@pytest.mark.parametrize("size", [900.0, -900.0])
-@pytest.mark.parametrize("name", [name for name, function in FUNCTIONS.items() if masked(function)])
+@every(list(itertools.product([name for name, function in FUNCTIONS.items() if masked(function)], [900.0, -900.0])))
 def test_a_masked_key_changes_nothing(name, size):
     """The results are finite and the same bits, but for what is said of the masked key itself."""
     function = FUNCTIONS[name]
@@ -163,8 +162,7 @@ def _runs(function, values):
     return True
 
 
-@pytest.mark.parametrize("lead", [(), *LEADS], ids=str)
-@pytest.mark.parametrize("name", [name for name, function in FUNCTIONS.items() if stated(function)])
+@every(list(itertools.product([name for name, function in FUNCTIONS.items() if stated(function)], [(), *LEADS])))
 def test_a_result_has_the_shape_of_its_contract(name, lead):
     """Every extent that an argument has; with # it may be 1 instead."""
     function = FUNCTIONS[name]
@@ -172,8 +170,8 @@ def test_a_result_has_the_shape_of_its_contract(name, lead):
         ways = itertools.product(VALUES, MAPS)
         given = (arguments(function, values, batched(function), lead, numbers, map_) for numbers, map_ in ways)
         given = next((each for each in given if _runs(function, each)), None)
-        if given is None:
-            pytest.skip("no numbers of VALUES fit")
+        if given is None and name in (*UNMET, *OF_FEW_NUMBERS):
+            continue
         assert wrong_extents(function, given, _call(function, function, given)) == []
 
 
@@ -196,7 +194,6 @@ def converted(given, convert):
     return {name: of(value) for name, value in given.items()}
 
 
-UNMET = ("rotary.layouts.permute_projection", "rotary.scaling.yarn")  # no numbers of VALUES fit: their own tests ask them
 TAKES_FLOATS = [
     name
     for name, function in FUNCTIONS.items()

@@ -114,7 +114,7 @@ def test_every_layout_is_asked_on_the_command_line(layout, asked):
         assert (code, f"layout={layout} " in said) == (1, True)
 
 
-@every(own.OPS, name=lambda op: op.name, parts=4)
+@every(own.OPS, name=lambda op: op.name, parts=16)
 def test_every_op_is_asked_on_the_command_line_as_in_python(op):
     """Its first settings give the same contract."""
     chosen = own.first(op)
@@ -247,7 +247,7 @@ def growing(op, usual, *extents):
     return found
 
 
-@every([op.name for system in ops.names() for op in ops.system(system).values()], parts=4)
+@every([op.name for op in own.OPS], parts=8)
 def test_tokens_stand_before_heads_in_every_array_that_has_both(name):
     """As each contract says it; a state, a bias and scores arrive as they are."""
     op = ops.op(name)
@@ -288,7 +288,7 @@ def test_a_state_with_tokens_before_heads():
     check(lambda k, *arrays: step(k, k, *arrays)[1], "delta.remember", state_layout="kv", axes="bnhd").require()
 
 
-@every([op.name for system in ops.names() for op in ops.system(system).values()], parts=4)
+@every([op.name for op in own.OPS], parts=8)
 def test_axes_of_a_result_are_called_by_what_they_count(name):
     """Heads are called heads wherever they stand, and nothing else is."""
     op = ops.op(name)

@@ -554,7 +554,7 @@ def test_preset_and_its_errors():
         check(bias)
 
 
-@pytest.mark.parametrize("name", [op.name for system in ops.names() for op in ops.system(system).values()])
+@every([op.name for op in own.OPS], parts=16)
 def test_an_error_of_any_function_is_in_the_report(name):
     def broken(*arrays):
         raise RuntimeError("no such kernel")
@@ -625,7 +625,7 @@ def test_contract():
     assert "returns: numbers (3, 23, 5, 8)" in contract("rope.rotate", dim=8, layout="half", axes="bnhd")
 
 
-@every([op.name for system in ops.names() for op in ops.system(system).values()], parts=4)
+@every([op.name for op in own.OPS], parts=8)
 def test_every_number_of_a_contract_can_be_another(name):
     usual = implementation.example(ops.op(name))
     for setting, value in (found.groups() for line in contract(name) if (found := re.fullmatch(r"(\w+)=(\d+)", line))):
@@ -636,7 +636,7 @@ def test_every_number_of_a_contract_can_be_another(name):
             contract(name, **usual | {setting: int(value) + 1})
 
 
-@every([op.name for system in ops.names() for op in ops.system(system).values()])
+@every([op.name for op in own.OPS])
 def test_every_contract_says_what_is_returned(name):
     (line,) = (line for line in contract(name) if line.startswith("returns: "))
     op = ops.op(name)

@@ -33,22 +33,24 @@ def test_golden_values_pass(case):
         assert report.ok is (model in case.models), report
 
 
-def first_of_every_operation():
-    """Of each system and gauge the first case in the default tier, the others in the slow one."""
-    seen = set()
-    for case in OTHERS:
-        kind = case.id.split("/")[0], case.gauge
-        yield pytest.param(case, id=case.id, marks=[pytest.mark.slow] * (kind in seen))
-        seen.add(kind)
-
-
 @every(OTHERS, name=lambda case: case.id, parts=4)
 def test_other_operations_pass(case):
     assert diagnose(case, case.expected, dtype="f64").ok
 
 
-@pytest.mark.parametrize("case", list(first_of_every_operation()))
+@every([*{case.id.split("/")[0] + case.gauge: case for case in OTHERS}.values()], name=lambda case: case.id, parts=2)
+def test_the_last_case_of_each_system_is_compared(case):
+    compared(case)
+
+
+@pytest.mark.slow
+@every(OTHERS, name=lambda case: case.id, parts=16)
 def test_other_operations_are_compared(case):
+    compared(case)
+
+
+def compared(case):
+    """One entry that is wrong is said to be that one, and has no name."""
     if case.expected.size > 1:
         got = case.expected.astype(float)
         counted = np.argwhere(np.ones(got.shape) if case.ignore is None else ~case.ignore)

@@ -51,7 +51,7 @@ def test_one_number_is_no_evidence():
     assert [*edits.hypotheses(question, np.flip(question.right))] == []
 
 
-@every(REAL[::9], name=lambda op: op.name)
+@every(REAL[::9], name=lambda op: op.name, parts=5)
 def test_noise_is_no_edit(op):
     """Right numbers with errors of 3 to 300 bounds, and numbers of their size, are those of no line."""
     rng = np.random.default_rng(8)

@@ -96,7 +96,7 @@ def equals(question, name, got, said):
 @every(
     list(zip(OPS, DTYPES * len(OPS), [*GARBAGE, *GARBAGE, "zeros"] * len(OPS), strict=False)),
     name=lambda case: case[0].name,
-    parts=4,
+    parts=8,
 )
 def test_garbage_is_refused_without_a_name(op, dtype, piece):
     """One piece for each op, in another order than dtypes; the tests below ask all."""
@@ -161,7 +161,7 @@ def test_garbage_is_refused_at_every_shape(op, dtype):
 LATER = list(zip(OPS, [*AFTERWARDS, "error"] * len(OPS), strict=False))
 
 
-@pytest.mark.parametrize("asked", [LATER[::3], pytest.param(LATER, marks=pytest.mark.slow)], ids=len)
+@pytest.mark.parametrize("asked", [LATER[::9], pytest.param(LATER, marks=pytest.mark.slow)], ids=len)
 def test_right_at_first_and_garbage_or_an_error_afterwards_fails(asked):
     every(asked, name=lambda pair: pair[0].name)(wrong_afterwards)()
 
@@ -191,7 +191,7 @@ def test_numbers_that_are_0_beside_much_larger_ones_show_no_formula(case):
     assert not report.diagnosis, str(report)
 
 
-@every([op for op in OPS if "attention" in op.tags], name=lambda op: op.name, parts=4)
+@every([op for op in OPS if "attention" in op.tags], name=lambda op: op.name, parts=8)
 def test_the_ratio_that_is_printed_is_the_one_that_was_compared(op):
     """A mistake may fit a strict model where the right answer is within a loose one: what fails is off by more than 1 there."""
     arguments = op.make(**settings(op))
@@ -229,7 +229,7 @@ def grows_with(op, arguments, name):
 LINEAR = [op for op in OPS if any(grows_with(op, op.make(**own.first(op)), name) for name in op.given)]
 
 
-@every(LINEAR, name=lambda op: op.name, parts=4)
+@every(LINEAR, name=lambda op: op.name, parts=8)
 def test_clipped_features_are_named(op):
     chosen = own.first(op)
 

@@ -10,6 +10,7 @@ from posref import ops, vectors
 from posref.check import engine
 from posref.check.ranged import BY_DTYPE as MODELS
 from posref.ops.probe import painted
+from tests.every import every
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +26,7 @@ def outcome(op, arguments, models, got, questions, gauge="none"):
     return question.ask(np.broadcast_to(got, question.right.shape))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@every(CASES, name=lambda case: case.id, parts=16)
 def test_honest_results_of_the_cases_pass(case):
     op, arguments = ops.of_case(case)
     questions = {}
@@ -53,7 +54,7 @@ def sizes():
         yield "nezha.attend", {**rows, "max_distance": 4, "convention": "released"}
 
 
-@pytest.mark.parametrize(("name", "settings"), [*sizes()], ids=str)
+@every([*sizes()], name=str, parts=4)
 def test_honest_results_at_the_sizes_of_models_pass(name, settings):
     op = ops.op(name)
     arguments, questions = op.make(**settings), {}

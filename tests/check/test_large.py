@@ -105,10 +105,10 @@ def chunks_alone(name, length):
 
 
 OF_TOKENS = ("q", "k", "v", "beta", "log_gates")
-LOST = [("gated", "float32", 256)]
+LOST = [("retention", "float32", 256)]
 FEW = [
     ("delta", "float32", 256),
-    ("retention", "float32", 256),
+    ("gated", "float32", 256),
     ("delta", "float16", 256),
     ("gated", "float16", 256),
     ("delta", "bfloat16", 16),

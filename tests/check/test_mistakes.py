@@ -8,6 +8,7 @@ import pytest
 from posref import ops, vectors
 from posref.check import diagnose
 from posref.check.tensors import round_to
+from tests.every import every
 
 pytestmark = pytest.mark.slow
 
@@ -19,7 +20,7 @@ DECLARED = {
 CONSTANT_IN_BF16 = {("alibi/signed/h8/collision", "f16_key_form")}  # steps of 4 at 4096 are below its spacing: no bias is left
 
 
-@pytest.mark.parametrize("case", vectors.cases(), ids=lambda case: case.id)
+@every(vectors.cases(), name=lambda case: case.id, parts=16)
 def test_every_flag_of_a_case_is_named(case):
     """What a mistake gives, rounded to float32 and where the case allows it to bfloat16, has its name among the diagnoses."""
     op, arguments = ops.of_case(case)

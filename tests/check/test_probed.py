@@ -259,12 +259,19 @@ UNASKED = [  # a change of arguments, and the ops that must see it
 ]
 
 
-@pytest.mark.parametrize(("change", "name"), [(change, name) for change, names in UNASKED for name in names.split()])
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        pytest.param(change, name, marks=[pytest.mark.slow] * (number > 0))
+        for change, names in UNASKED
+        for number, name in enumerate(names.split())
+    ],
+)
 def test_strong_gates_three_texts_and_two_widths_are_asked(change, name):
     assert not passes(ops.op(name), changed(ops.op(name), change))
 
 
-@every(OPS[::90], name=lambda op: op.name)
+@every(OPS[::180], name=lambda op: op.name)
 def test_an_argument_and_an_extent_matter(op):
     assert unreasoned([*untold(op), *short(op)]) == []
 

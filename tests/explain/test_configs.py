@@ -14,6 +14,7 @@ from posref.explain import explain, explanation, sources
 from posref.explain.parts import layer_counts
 from posref.explain.unrotated_layers import only_stack
 from posref.explain.words import describe
+from tests.every import every
 
 RECORDS = json.loads(Path(__file__).with_name("configs.json").read_text(encoding="utf-8"))
 ANSWERED = [record for record in RECORDS if "transformers" in record]
@@ -47,7 +48,7 @@ def same(table, group):
     return entries and abs(found.sum() - table["sum"]) <= near * table["sum"]
 
 
-@pytest.mark.parametrize("record", ANSWERED, ids=lambda record: record["name"])
+@every(ANSWERED, name=lambda record: record["name"])
 def test_as_transformers(record):
     config = record["config"]
     if only_stack(config) == "encoder":  # the answers are of AutoModel, which builds both stacks
@@ -80,7 +81,7 @@ def alike(group, attention):
     return attention["turns"] is None or bool(attention["turns"]) == (group["encoding"] == "rope")
 
 
-@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["name"])
+@every(RECORDS, name=lambda record: record["name"])
 def test_answered_or_refused(record):
     """Every released file is explained, or it is said in one line what is not known of it."""
     if record["name"] in REFUSED:
@@ -119,7 +120,7 @@ def test_an_unknown_type_is_explained_as_far_as_its_keys_decide():
     assert group["base"] == BY_NAME["mlc_orion"]["config"]["rope_theta"]
 
 
-@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["name"])
+@every(RECORDS, name=lambda record: record["name"])
 def test_no_layer_is_silent(record):
     """Every layer that the keys of a part count is described or named."""
     if record["name"] in REFUSED:

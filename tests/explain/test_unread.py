@@ -7,6 +7,7 @@ import pytest
 from posref.explain import explain, explanation
 from posref.explain.configuration import classes, facts
 from posref.explain.words import describe
+from tests.every import every
 
 LLAMA = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "rope_theta": 500000.0}
 DRAFT = LLAMA | {"model_type": "qwen3", "architectures": ["DFlashDraftModel"], "is_causal": False}
@@ -165,7 +166,7 @@ def test_another_embedding_than_the_table_of_a_class():
     assert explain(rotary | {"model_type": "vit", "position_embedding_type": "sincos"})["layers"] == []
 
 
-@pytest.mark.parametrize("model_type", ["unknown here", *facts()])
+@every(["unknown here", *facts()])
 def test_no_dictionary_with_layers_is_silent(model_type):
     """Of every type: a dictionary that counts layers is a part, at any depth, whatever its key is."""
     config = {"model_type": model_type, "strange": {"num_hidden_layers": 3}, "deep": {"er": {"n_layer": 5, "rope_theta": 7.0}}}

@@ -17,6 +17,7 @@ import posref
 from posref import attention, shards
 from posref.relative import alibi, t5
 from posref.rotary import axes, rope
+from tests.every import every
 
 numba = pytest.importorskip("numba", reason="needs posref[fast]")
 fast = importlib.import_module("posref.fast.attention")
@@ -105,9 +106,7 @@ def test_borders_of_tiles(dtype, causal, window):
         check(q, k, v, bias, scale=0.5, causal=causal, window=window)
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("d_v", [*range(1, 10), 64, 128])
-@pytest.mark.parametrize("d", [*range(1, 10), 64, 128])
+@every(list(itertools.product([*range(1, 10), 64, 128], [*range(1, 10), 64, 128], FLOATS)))
 def test_every_width(d, d_v, dtype):
     check(*inputs(67, 70, d, d_v, dtype=dtype), scale=d**-0.5, causal=True)
     check(*inputs(3, 70, d, d_v, dtype=dtype), scale=d**-0.5, causal=True)

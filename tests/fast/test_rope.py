@@ -136,8 +136,7 @@ def test_products_are_rounded_before_they_are_added(layout):
     assert (fast.rotate(x, cos, sin, layout=layout)[:, 0] == 2.0**-11).all()
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("layout", "dtype"), list(zip(LAYOUTS, FLOATS, strict=True)))
 def test_machine_code_has_no_fused_operation(layout, dtype):
     def machine_code(function, *arguments, **options):
         compiled = numba.njit(nogil=True, **options)(function)

@@ -260,8 +260,9 @@ def agree(twin, arguments, *thread_counts):
 
 @of_every_twin
 @of_every_float
-def test_every_size(twin, dtype):
-    for sizes, setting in itertools.product(twin.sizes, twin.settings):
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_size(twin, dtype, step):
+    for sizes, setting in itertools.product(twin.sizes[::-step], twin.settings):
         agree(twin, twin.make(dtype, *sizes) | setting, 2, 5)
 
 
