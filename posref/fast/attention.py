@@ -51,7 +51,6 @@ import math
 
 import numba
 import numpy as np
-from llvmlite import ir
 
 from posref import _require, attention, pairing
 from posref._contract import Array, Integer, Numbers, finite, twin
@@ -67,11 +66,6 @@ FEW = 16  # queries: a block of LANES takes as long as so many of them two by tw
 TILE = 64  # keys at a time: in float32 a tile of keys, queries and scores is 48 kB, as large as a first cache
 STRETCH = 32 * TILE  # keys at a time for few queries: they are read where they are, the faster the longer
 SHARD = 2 * STRETCH  # keys of a piece for few queries, so that one head of keys is work for several threads
-AHEAD = (
-    2**12
-)  # bytes: as far as keys and values are asked for before they are read; 2**10 and 2**13 took up to 1.3 times as long
-LINE = 64  # bytes
-ADDRESS, NUMBER = ir.IntType(8).as_pointer(), ir.IntType(32)
 TABLES = ("query_tables[0]", "query_tables[1]", "key_tables[0]", "key_tables[1]")
 PAIR = "pass the pair (cos, sin) of rope.tables; batched tables have one entry for all heads"
 PIECES = 8  # a thread, so that one that is held up leaves its rest to the others
@@ -353,31 +347,10 @@ def _compiled_tanh(x):
 
 
 def _fetch(row):
-    """Nothing. Compiled it asks the memory for what lies AHEAD of a row, so that it is there when its turn comes."""
+    """Nothing. Compiled it asks the memory for what lies ahead of a row, so that it is there when its turn comes."""
 
 
-@numba.extending.overload(_fetch)
-def _compiled_fetch(row):
-    def fetch(row):
-        start = row.ctypes.data + AHEAD
-        for line in range(0, row.size * row.itemsize, LINE):
-            _ask(start + line)
-
-    return fetch
-
-
-@numba.extending.intrinsic
-def _ask(typing_context, address):
-    """The processor's own instruction, for an address in bytes; one that is nobody's does no harm."""
-
-    def generate(context, builder, signature, arguments):
-        function = ir.FunctionType(ir.VoidType(), [ADDRESS, NUMBER, NUMBER, NUMBER])
-        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [ADDRESS], function)
-        where = builder.inttoptr(arguments[0], ADDRESS)
-        builder.call(prefetch, [where, NUMBER(0), NUMBER(3), NUMBER(1)])  # to be read, into every cache, data
-        return arguments[0]
-
-    return numba.types.intp(numba.types.intp), generate
+numba.extending.overload(_fetch)(_machine.fetch)
 
 
 @_machine.jit(fastmath={"contract"}, error_model="numpy")

@@ -216,11 +216,13 @@ def test_large_results_are_written_past_the_caches(rows, dtype, layout, monkeypa
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="the instruction is that of x86")
 @pytest.mark.parametrize("kernel", [fast._interleaved_past_caches, fast._half_past_caches])
-def test_machine_code_writes_past_the_caches(kernel):
+def test_machine_code_writes_past_the_caches_and_asks_the_memory_ahead(kernel):
     x, table = np.ones((1, 1, 1, 1, 16), np.float32), np.ones((1, 1, 1, 8), np.float32)
     new = numba.njit(pipeline_class=machine.Separate)(kernel.py_func)  # code from a cache cannot be looked at
     new(x, table, table, machine.on_a_line(x.shape, x.dtype), machine.on_a_line((16,), x.dtype))
-    assert "movnt" in "".join(new.inspect_asm().values())
+    (code,) = new.inspect_asm().values()
+    assert "movnt" in code
+    assert "prefetch" in code
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -133,8 +133,8 @@ def test_every_call_is_made_once_and_errors_arrive():
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system does not tell where a thread runs")
 def test_threads_begin_apart_and_are_free_afterwards(monkeypatch):
-    """Each worker is put on another processor than the caller, once; then all may run where the caller might before."""
-    get, bind, bound = os.sched_getaffinity, os.sched_setaffinity, {}
+    """The caller puts each worker on another processor than its own, once; then all may run where the caller may."""
+    get, bind, affinity, calls = os.sched_getaffinity, os.sched_setaffinity, machine._affinity, []
     allowed = get(0)
     own = next(iter(allowed))
 
@@ -144,20 +144,27 @@ def test_threads_begin_apart_and_are_free_afterwards(monkeypatch):
 
     def noted(pid, processors):
         assert pid == 0, "the calling thread alone"
-        bound.setdefault(threading.get_ident(), []).append(set(processors))
+        calls.append((threading.get_ident(), threading.get_ident(), processors))
         bind(pid, processors)
+
+    def placed(thread, size, words):
+        mask = int.from_bytes(bytes(words)[: size.value], sys.byteorder)
+        calls.append((threading.get_ident(), thread.value, {p for p in range(8 * size.value) if mask >> p & 1}))
+        assert affinity(thread, size, words) == 0
 
     monkeypatch.setattr(os, "sched_getaffinity", told)
     monkeypatch.setattr(os, "sched_setaffinity", noted)
+    monkeypatch.setattr(machine, "_affinity", placed)
     monkeypatch.setattr(machine, "_processor", lambda: own)
     barrier, seen = threading.Barrier(3, timeout=60), []
     machine.run(lambda i: (barrier.wait(), seen.append(os.sched_getaffinity(0))), [(i,) for i in range(3)], 3)
-    caller, *workers = (bound.pop(ident) for ident in (threading.get_ident(), *list(bound)[1:]))
     assert seen == [allowed] * 3
-    assert caller == [{own}, allowed]
-    assert len(workers) == 2
+    homes = {thread: where for caller, thread, where in calls if caller == threading.get_ident()}
+    free = {thread: where for caller, thread, where in calls if caller == thread}
     others = [{processor} for processor in sorted(allowed - {own})] or [{own}]
-    assert all(home in others and free == allowed for home, free in workers), "on another processor, then free"
+    assert len(homes) == 2
+    assert all(home in others for home in homes.values()), "on another processor"
+    assert free == dict.fromkeys(homes, allowed), "then free"
 
     monkeypatch.setattr(os, "sched_setaffinity", lambda pid, processors: bind(-1, processors))
     for processor in (lambda: own, None):  # where the system refuses, and where it does not tell

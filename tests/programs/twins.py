@@ -26,7 +26,7 @@ from proofs.kit.runner import equivalent, in_file, names
 ROOT = Path(__file__).parents[2]
 SECONDS = 120  # of the processor, and ten times as many on the clock; a mutant may never end
 COMPILED = """_read _compiled_read _cosine_and_sine _compiled_cosine_and_sine _series _exp _compiled_exp _exp_float32
-    _exp_float64 _tanh _compiled_tanh _fetch _compiled_fetch _ask _panel _compiled_panel jit"""  # parts of kernels
+    _exp_float64 _tanh _compiled_tanh _fetch _panel _compiled_panel jit"""  # parts of kernels
 
 
 # a pattern of mutants, and why no call can notice them
