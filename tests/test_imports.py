@@ -50,6 +50,22 @@ def imports(text, module):
             yield from (f"{base}.{name.name}" for name in node.names)
 
 
+SEALED = {
+    "asyncio",
+    "dbm",
+    "ftplib",
+    "http",
+    "marshal",
+    "pickle",
+    "shelve",
+    "smtplib",
+    "socket",
+    "socketserver",
+    "ssl",
+    "urllib",
+}
+
+
 def allowed_roots(module):
     """What may be imported from outside, by the part of the project a module belongs to."""
     if module.startswith("posref.fast"):
@@ -67,6 +83,8 @@ def complaints(text, module):
         root, *rest = name.split(".")
         if root not in allowed_roots(module) and root not in sys.stdlib_module_names:
             yield f"{module} imports {name}"
+        if module.startswith("posref") and root in SEALED:
+            yield f"{module} imports {name}; SECURITY.md promises that nothing is unpickled and no connection is opened"
         if module.startswith("posref.") and not module.startswith(("posref.fast", "posref.cli")) and rest[:1] == ["fast"]:
             yield f"{module} imports {name}; only the user imports posref.fast"
         if module.startswith("proofs.") and not module.startswith("proofs.vectors") and name.startswith("proofs.vectors"):
@@ -97,6 +115,7 @@ def test_direction():
     [
         ("import numba", "posref.attention"),
         ("import sympy", "posref.rotary.rope"),
+        ("from urllib import request", "posref.explain.sources"),
         ("def f():\n    import torch", "posref.check.rotary.rotation"),
         ("from proofs import kit", "posref.rotary.rope"),
         ("import tests", "posref.vectors.__init__"),

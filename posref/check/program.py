@@ -84,7 +84,7 @@ class Program:
             raise RuntimeError(f"no answer in {SECONDS} s" if late else f"no answer: the program ended with code {code}")
         try:
             answer = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict) or answer.get("call") != call["call"]:
             self._ended()

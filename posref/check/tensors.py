@@ -13,6 +13,7 @@ DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat1
 _FILE_DTYPES = {"float64": "<f8", "float32": "<f4", "float16": "<f2", "bfloat16": "<u2", "int32": "<i4", "int64": "<i8"}
 _SAFETENSORS = {name.upper(): "V2" if name == "bf16" else _FILE_DTYPES[dtype] for name, dtype in DTYPES.items()}
 _PICKLES = (".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+_UNPACKED = 2**28  # bytes: a small .npz can unpack to any size
 _NO_PICKLE = (
     "is a pickle, and posref reads no pickle, because loading a pickle can run any code; save it with numpy.save or safetensors"
 )
@@ -116,6 +117,8 @@ def _read_safetensors(file: BinaryIO) -> np.ndarray:
 def _only_array(loaded: Any) -> np.ndarray:
     if isinstance(loaded, np.ndarray):
         return loaded
+    if (size := sum(member.file_size for member in loaded.zip.infolist())) > _UNPACKED:
+        raise ValueError(f"it unpacks to {size} bytes, at most {_UNPACKED} are read; save the output as .npy")
     if len(loaded.files) != 1:
         raise ValueError(f"it holds {len(loaded.files)} arrays ({', '.join(loaded.files)}), expected one")
     return np.asarray(loaded[loaded.files[0]])

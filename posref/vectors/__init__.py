@@ -202,7 +202,7 @@ def read(path):
     remedy = "restore it from the release or run python -m proofs.vectors in the repository"
     try:
         document = json.loads(Path(path).read_text(encoding="ascii"), parse_constant=_no_constant)
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise ValueError(f"vectors.read: {path} is not a complete vector file ({problem}); {remedy}") from problem
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise ValueError(f"vectors.read: {path} does not say schema {SCHEMA!r}; {remedy}")

@@ -56,6 +56,7 @@ def test_settings_arrive_by_name(tmp_path, capsys):
         ("", "no answer: the program ended with code 0"),
         ("import sys; input(); sys.exit(3)", "no answer: the program ended with code 3"),
         ("import sys\nfor line in sys.stdin: print('log', flush=True)", "its line 'log' is no answer"),
+        ("import sys\nfor line in sys.stdin: print('[' * 200000, flush=True)", "is no answer"),
         ("import sys\nfor line in sys.stdin: print('{\"call\": 0}', flush=True)", 'is no answer; expected {"call": 1, '),
         ('print(\'{"call": 1, "error": "no such device"}\', flush=True); input()', "no such device"),
         ("print('{\"call\": 1}', flush=True); input()", "a result is None, expected an object with dtype, shape and data"),

@@ -89,6 +89,12 @@ def npy():
     yield buffer.getvalue()
 
 
+def safetensors():
+    """A small dump of one tensor: the length of the header, the header, the numbers."""
+    header = b'{"y": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}'
+    return [len(header).to_bytes(8, "little") + header + bytes(24)]
+
+
 def gguf():
     """Small GGUF files: all types of the format, and tables that divide the frequencies."""
     from tests.explain.test_reading import GGUF, gguf_bytes, gguf_with
@@ -101,6 +107,7 @@ TARGETS = {
     "config.json": (damaged([json.dumps(config).encode() for config in CONFIGS]), read_bytes_as(".json", explain_file)),
     "GGUF": (damaged(gguf()), read_bytes_as(".gguf", explain_file)),
     "dumps": (damaged(list(npy())), read_bytes_as(".npy", lambda path: load_output(path, (2, 3)))),
+    "safetensors": (damaged(safetensors()), read_bytes_as(".safetensors", lambda path: load_output(path, (2, 3)))),
     "vectors": (damaged([(vectors.DIRECTORY / "index.json").read_bytes()]), read_bytes_as(".json", read_vectors)),
 }
 

@@ -134,7 +134,9 @@ def test_truncated_file(copy, monkeypatch, keep):
     assert "is not a complete vector file" in problems
 
 
-@pytest.mark.parametrize("text", ["[]", '{"schema": "other"}', '{"schema": "posref-vectors-3", "x": NaN}'])
+@pytest.mark.parametrize(
+    "text", ["[]", pytest.param("[" * 200000, id="deep"), '{"schema": "other"}', '{"schema": "posref-vectors-3", "x": NaN}']
+)
 def test_not_a_vector_file(tmp_path, text):
     (tmp_path / "a.json").write_text(text)
     with pytest.raises(ValueError, match=r"a.json (does not say schema 'posref-vectors-3'|is not a complete vector file)"):
