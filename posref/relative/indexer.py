@@ -126,7 +126,7 @@ def compress_overlapping(
     array([[2. ],
            [2.5]])
     """
-    seen = _with_block_before(np.ones(gates.shape)) > 0
+    seen = _with_block_before(np.ones_like(gates)) > 0
     return _mean(_with_block_before(x), _with_block_before(gates + bias), np.swapaxes(seen, -1, -2))
 
 

@@ -36,6 +36,7 @@ _splitting = False  # a theorem runs, which can be run again for each case
 _used = set()  # sizes that occur in the theorem that runs
 _kernel = False  # a kernel runs, which may ask
 _run_number = 0  # of the case that runs, so that nothing read in another one is taken for its own
+_taken = {}  # expression -> its signs on the path whose result a theorem compares
 _unsettled = []  # refusals and open paths of this run: code that catches exceptions does not get around them
 
 
@@ -117,6 +118,16 @@ def open_paths(words):
     """Note that paths are being run; returns a function to call when all have been."""
     _unsettled.append(words)
     return lambda: _unsettled.remove(words)
+
+
+def taken():
+    return _taken
+
+
+def take(signs):
+    """A theorem compares the result of a path on which these expressions have these signs."""
+    global _taken
+    _taken = signs
 
 
 def spelled(e):
@@ -369,6 +380,7 @@ def every_case(body, start=None, limit=64):
     while todo:
         case, error = todo.pop(0), None
         _unsettled.clear()
+        take({})
         try:
             with case.running():
                 body()

@@ -19,7 +19,7 @@ from proofs.kit.symbols import expression
 from proofs.kit.verdicts import NotProved, Refuted, Undecided
 
 DIGITS = 50
-ATTEMPTS = 200  # points tried for a witness
+ATTEMPTS = 600  # points tried for a witness
 DISTINCTIONS = (sp.Piecewise, sp.KroneckerDelta, sp.Heaviside, sp.floor, sp.ceiling, sp.Mod, sp.sign, sp.Abs, sp.Max, sp.Min)
 
 
@@ -179,10 +179,11 @@ def witness(difference):
     difference = _with_functions(difference)
     hypotheses = [_with_functions(settled(fact)) for fact in cases.known_facts()]
     apart = [at_case(e) for e in cases._apart]
+    path = {_with_functions(settled(e)): signs for e, signs in cases.taken().items()}
     for attempt in range(ATTEMPTS):
-        point = _point([difference, *hypotheses, *apart], attempt)
+        point = _point([difference, *hypotheses, *apart, *path], attempt)
         try:
-            if point is not None and _differs(difference, hypotheses, apart, point):
+            if point is not None and _takes(path, point) and _differs(difference, hypotheses, apart, point):
                 return {s: point[s] for s in point if s in difference.free_symbols} | _read(difference, point)
         except (TypeError, NotImplementedError, OverflowError, AttributeError):
             continue  # a number beyond what sympy evaluates, or an error in its own error message
@@ -197,6 +198,20 @@ def point_of(facts):
         if point is not None and all(_value(fact, point) >= 0 for fact in facts):
             return point
     return None
+
+
+def _takes(path, point):
+    """Whether the numbers take the path: each expression that it compares has one of its signs.
+
+    Where the sign is 0, a number that the expression is linear in is changed until it is.
+    """
+    for e in (e for e, signs in path.items() if signs == {0}):
+        for s in sorted((s for s in e.free_symbols if not s.is_integer), key=str):
+            slope, rest = _value(e.coeff(s), point), _value(e.coeff(s, 0), point)
+            if slope != 0 and e.diff(s, 2) == 0 and not (s.is_positive and -rest / slope <= 0):
+                point[s] = -rest / slope
+                break
+    return all(sp.sign(sp.N(_value(e, point), DIGITS)) in signs for e, signs in path.items())
 
 
 def _differs(difference, hypotheses, apart, point):
@@ -252,6 +267,8 @@ def _with_functions(e):
 
 
 def _function_value(f):
+    if any(a.has(sp.nan, sp.zoo) for a in f.args):
+        raise TypeError(f"{f} at no number")
     arguments = [str(a) if a.is_Rational else str(sp.N(a, 30)) for a in f.args]
     chance = _chance(f"{f.func.__name__}{arguments}", 0)
     return sp.Integer(chance % 7) if f.is_integer else sp.Rational(chance % 193 - 96, 32)

@@ -17,6 +17,7 @@ import inspect
 import re
 import textwrap
 
+import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
@@ -142,6 +143,17 @@ def _trivial(t):
     return ""
 
 
+def elsewhere(t, symbols):
+    """Quantified sizes that run, and of which no argument of a call is made, in words."""
+    names = {s.name.rstrip("'") for s in symbols}
+    whole = {s.name.rstrip("'") for s in symbols if s.is_integer and "#" not in s.name}
+    for clause, items in _quantified(t.sizes) if symbols and not t.is_example else ():
+        named = {item for item in items if item in SIZES.split()}
+        if len(named - names) > len(whole - named):
+            return f"says {clause!r}, and calls its functions with {', '.join(sorted(whole)) or 'sizes that are numbers'} alone"
+    return ""
+
+
 def unlike_any(t, arguments):
     """Arguments that the theorem says are any, and that were numbers, or symbols of one sign, in all calls, in words.
 
@@ -165,20 +177,39 @@ def unlike_any(t, arguments):
 
 def _expected(t):
     """A value that is expected of a function, and comes from that function."""
-    if "pinned" not in t.body.__name__:
+    if "pinned" not in t.body.__name__ and t.as_written != "formula":
         return ""
     under = {python_function(f) for f in t.of}
     definition = tree(t.body)
     runs = {}  # local name -> the function under proof that gives its value
-    for node in ast.walk(definition):
-        named = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
-        if named and (found := _run(node.value, t.body, under, runs)):
-            runs[node.targets[0].id] = found
+    for name, value in (pair for node in ast.walk(definition) if isinstance(node, ast.Assign) for pair in _named(node)):
+        if found := _run(value, t.body, under, runs):
+            runs[name] = found
     for node in ast.walk(definition):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "prove_equal":
-            found = _run(node.args[1], t.body, under, runs) if len(node.args) > 1 else None
+            pair = node.args[0].value.args if isinstance(node.args[0], ast.Starred) else node.args
+            found = _run(pair[-1], t.body, under, runs)
             if found and not re.search(rf"\b{found}\b", t.statement):
-                return f"expects {ast.unparse(node.args[1])}, which {found} computes, and its sentence does not name {found}"
+                return f"expects {ast.unparse(pair[-1])}, which {found} computes, and its sentence does not name {found}"
+    return ""
+
+
+def _named(assignment):
+    """The names that an assignment binds, each with its value."""
+    target, value = assignment.targets[0], assignment.value
+    one_by_one = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts)
+    for part, own in zip(target.elts, value.elts, strict=True) if one_by_one else [(target, value)]:
+        yield from ((node.id, own) for node in ast.walk(part) if isinstance(node, ast.Name))
+
+
+def of_numbers_alone(control):
+    """A claim of a control that holds no name, so that nothing which was computed refutes it, as text; "" if there is none."""
+    for node in ast.walk(tree(control)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("prove_that", "prove_equal"):
+            claimed = node.args[: 1 + (ast.unparse(node.func) == "prove_equal")]
+            names = {part.id for each in claimed for part in ast.walk(each) if isinstance(part, ast.Name)}
+            if all(any(control.__globals__.get(name) is module for module in (np, sp)) for name in names):
+                return ast.unparse(node)
     return ""
 
 

@@ -13,6 +13,7 @@ from collections import namedtuple
 
 import numpy as np
 
+from proofs.kit import leading, rank
 from proofs.kit.mutants import python_function, tree
 from proofs.kit.verdicts import Undecided
 
@@ -35,14 +36,17 @@ _passed = set()  # functions, with their code of the moment, in which nothing wa
 def check(function):
     """Raise Undecided unless `function`, and each of its package that it calls, keeps to the language."""
     todo, seen = [python_function(function)], set()
+    batches = not _of_kernels(todo[0]) and bool(not hasattr(function, "contract") or rank.batched(function))
     package = todo[0].__module__.split(".")[0]
     while todo:
         function = todo.pop()
-        key = function, function.__code__
+        key = function, function.__code__, batches
         if key not in seen | _passed and not function.__module__.startswith(CHECKS):
             seen.add(key)
             if hasattr(function, "__wrapped__"):
                 raise _refusal(function, "a decorator, whose code is not what stands there")
+            if batches and (asked := leading.question(tree(function).body[0])):
+                raise _refusal(function, f"{asked}, which asks about leading axes")
             for callee in _calls(function):
                 where = callee.__module__.split(".")[0]
                 if where not in (package, "numpy"):
@@ -205,9 +209,10 @@ def _constant(value):
 
 
 def _record(value):
-    """A named tuple without methods of its own."""
+    """A named tuple without methods of its own, whose defaults are constants."""
     fields = getattr(value, "_fields", None)
-    return isinstance(value, type) and fields is not None and not _methods(value) - _methods(namedtuple("Record", fields))
+    own = isinstance(value, type) and fields is not None and not _methods(value) - _methods(namedtuple("Record", fields))
+    return own and all(map(_constant, value._field_defaults.values()))
 
 
 def _methods(record):

@@ -11,12 +11,14 @@ for:
 Each returns the names afterwards; a value that is returned has the name `returned`. A theorem runs `before` and compares with
 the invariant at the first turn, runs a symbolic turn on the invariant and compares with the invariant at the next, and goes on
 with the invariant at the end: induction over the turns, whose number nowhere enters. `covers(function)` says that no line of
-it is left out. `Cells` is an array of any size, of which
+it is left out, and that the theorem has compared all that a turn leaves to the next. `Cells` is an array of any size, of which
 cells with symbolic indices are read and written.
 """
 
 import ast
+import copy
 
+import numpy as np
 import sympy as sp
 
 from proofs.kit.mutants import python_function, tree
@@ -44,12 +46,25 @@ class Loop:
         return [expression(bound) for bound in bounds]
 
     def turn(self, names, **target):
-        """NotProved if a name that the body writes still stands for what it was at the first turn."""
+        """NotProved if a name that the body writes still stands for what it was at the first turn, or the turn is a number."""
         body = self._parts()[1].body
+        if numbers := [name for name, value in target.items() if expression(value).is_number]:
+            raise NotProved(
+                f"a turn of {self.function.__name__} runs at {numbers[0]} = {target[numbers[0]]} alone; pass a symbol"
+            )
         still = [name for name in _written(body) if name in names and names[name] is self.base.get(name, self)]
         if still:
             raise NotProved(f"{still[0]} is carried from turn to turn and has the value of the first; give it the invariant's")
-        return self._run(body, {**names, **target})
+        lists = {name: [*value] for name, value in names.items() if isinstance(value, list)}
+        cells = {name: {*value.read} for name, value in names.items() if isinstance(value, Cells)}
+        after = self._run(body, {**names, **target})
+        for name, read in cells.items():
+            names[name].read.intersection_update(read)  # what the turn itself reads is not compared
+        for name in cells.keys() | (_written(body) & names.keys()):
+            RECORD.turns.append((self.function, name, after[name]))
+        for name, known in lists.items():
+            RECORD.turns += [(self.function, name, value) for value in after[name] if not any(value is each for each in known)]
+        return after
 
     def after(self, names):
         return self._run(self._parts()[2], names)
@@ -71,13 +86,23 @@ class Loop:
 
     def _run(self, statements, names):
         names = dict(names)
-        RECORD.loops += [
-            (self.function, node.lineno) for each in statements for node in ast.walk(each) if isinstance(node, ast.stmt)
-        ]
-        module = ast.Module([_assigned(s) for s in statements if not _is_check(s)], type_ignores=[])
+        module = ast.Module(
+            [_Noted().visit(_assigned(copy.deepcopy(s))) for s in statements if not _is_check(s)], type_ignores=[]
+        )
+        module.body = [statement for each in module.body for statement in (each if isinstance(each, list) else [each])]
         code = compile(ast.fix_missing_locations(module), self.function.__code__.co_filename, "exec")
-        exec(code, {**self.function.__globals__, **names}, names)
+        exec(
+            code, {**self.function.__globals__, **names, "_ran": lambda line: RECORD.loops.append((self.function, line))}, names
+        )
         return names
+
+
+class _Noted(ast.NodeTransformer):
+    """Each statement says that it runs: one in a branch that no piece takes does not."""
+
+    def visit(self, node):
+        self.generic_visit(node)
+        return [ast.parse(f"_ran({node.lineno})").body[0], node] if isinstance(node, ast.stmt) else node
 
 
 def covers(function):
@@ -90,6 +115,17 @@ def covers(function):
         counted = isinstance(node, ast.For) and ast.unparse(node.iter).startswith("range(")
         if (counted or isinstance(node, (ast.Assign, ast.AugAssign, ast.Return))) and node.lineno not in ran:
             raise NotProved(f"no piece of {function.__name__} runs its line {ast.unparse(node).splitlines()[0]!r}")
+    compared = {side for pair in RECORD.equalities for side in pair}
+    for turned, name, value in RECORD.turns:
+        if turned is python_function(function) and (left := _left(value) - compared):
+            raise NotProved(f"a turn of {turned.__name__} leaves {name} to the next one, with {left.pop()}; compare it")
+
+
+def _left(value):
+    """What a turn leaves in a name: numbers, entries, or the cells that were written and that nobody has read since."""
+    if isinstance(value, Cells):
+        return value.written.keys() - value.read
+    return {expression(cell) for cell in np.ravel(np.array(value, dtype=object))}
 
 
 def _written(body):
@@ -103,21 +139,44 @@ def _is_check(statement):
 
 
 def _assigned(statement):
-    return ast.Assign([ast.Name("returned", ast.Store())], statement.value) if isinstance(statement, ast.Return) else statement
+    if not isinstance(statement, ast.Return):
+        return statement
+    return ast.copy_location(ast.Assign([ast.Name("returned", ast.Store())], statement.value), statement)
+
+
+class Tokens:
+    """An array of any number of tokens of which those from the token `first` on are given; a turn may read no other."""
+
+    def __init__(self, given, first):
+        self.given, self.first = given, expression(first)
+
+    def __getitem__(self, key):
+        return self.given[
+            tuple(slice(*map(self._place, (k.start, k.stop))) if isinstance(k, slice) else self._place(k) for k in key)
+        ]
+
+    def _place(self, k):
+        if k is None or k is Ellipsis:
+            return k
+        place = sp.expand(expression(k) - self.first)
+        if not place.is_Integer or place < 0:
+            raise NotProved(f"a turn reads token {k}, expected {self.first} or a later one")
+        return int(place)
 
 
 class Cells:
     """An array of any size: a cell that was not written is a value of `contents`; a slice of it begins elsewhere."""
 
-    def __init__(self, contents, shape=(), written=None, start=0):
-        self.contents, self.shape = contents, shape
-        self.written, self.start = {} if written is None else written, start
+    def __init__(self, contents, shape=(), whole=None, start=0):
+        self.contents, self.shape, self.start = contents, shape, start
+        self.written, self.read = ({}, set()) if whole is None else (whole.written, whole.read)
 
     def __getitem__(self, key):
         if isinstance(key, slice):
             start = 0 if key.start is None else expression(key.start)
-            return Cells(self.contents, self.shape, self.written, self.start + start)
+            return Cells(self.contents, self.shape, self, self.start + start)
         cell = self._cell(key)
+        self.read.add(cell)
         unclear = [other for other in self.written if other != cell and not _apart(other, cell)]
         if unclear:
             raise NotProved(f"cell {cell} may be {unclear[0]}, which was written")

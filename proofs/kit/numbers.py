@@ -80,7 +80,8 @@ def check(theorem, sizes=SIZES):
             compared = sum(map(_calls_agree, _distinct(calls))) + sum(itertools.starmap(_kernel_agrees, kernels))
         if compared or silence(theorem):
             break
-    if problem := honest.unlike_any(theorem, _arguments(calls)) or _one_name_for_two(calls):
+    problem = honest.unlike_any(theorem, _arguments(calls)) or honest.elsewhere(theorem, _symbols(calls))
+    if problem := problem or _one_name_for_two(calls):
         raise NotProved(problem)
     return compared
 
@@ -97,6 +98,15 @@ def _arguments(calls):
                 found.setdefault((python_function(call.function).__name__, name), set()).add(_kind(call.function, name, value))
     words = {frozenset(["numbers"]): "numbers"} | {frozenset(["numbers", sign]): "one sign" for sign in "+-"}
     return {key: words.get(frozenset({"numbers", *kinds}), "symbols") for key, kinds in found.items()}
+
+
+def _symbols(calls):
+    """The symbols of which the arguments of calls are made, and their extents."""
+    arrays = [value for call in calls for value in call.arguments.values() if _symbolic(value)]
+    extents = [e for a in arrays if isinstance(a, SizedArray) for e in a.extents]
+    with suppress(Undecided, sp.SympifyError):
+        return {s for a in arrays for e in (*_expressions(a), *extents) for s in e.free_symbols}
+    return set()
 
 
 def _kind(function, name, value):

@@ -30,7 +30,7 @@ def all_paths(run, limit=10_000):
     if _teller is not None:
         yield in_numbers(run, _teller)
         return
-    todo, count, silent = [()], 0, 0
+    todo, count, silent, around = [()], 0, 0, cases.taken()
     done = cases.open_paths("paths that were not all run: a loop over all_paths has to finish")
     while todo:
         path = _Path(todo.pop(), todo)
@@ -40,7 +40,9 @@ def all_paths(run, limit=10_000):
         if count > limit:
             raise Undecided(f"more than {limit} paths")
         before = RECORD.obligations
+        cases.take({**around, **path.signs})
         yield path.asked, result
+        cases.take(around)
         silent += RECORD.obligations == before
     if 0 < silent < count:
         raise Undecided(f"{silent} of {count} paths claim nothing; compare on every path, or assume what rules the others out")
@@ -99,23 +101,33 @@ def answering():
 
 
 class _Path:
-    """One sequence of answers: the planned ones, then yes; for every yes of its own the no is left to do."""
+    """One sequence of answers: the planned ones, then yes, or no where yes means a tie; the others are left to do."""
 
     def __init__(self, planned, todo):
         self.planned, self.todo, self.asked = planned, todo, []
+        self.signs = {}  # expression -> the signs that the answers so far leave it
 
     def answer(self, relation):
-        for known, answer in self.asked:
-            if relation in (known, known.negated):
-                return answer == (relation == known)
+        expression, signs = _signs(relation)
+        left = self.signs.get(expression, {-1, 0, 1})
+        if left <= signs or not left & signs:
+            return left <= signs
         if len(self.asked) < len(self.planned):
             answer = self.planned[len(self.asked)]
         else:
-            answer = True
-            self.todo.append((*(a for _, a in self.asked), False))
+            answer = left & signs != {0}  # ties come last
+            self.todo.append((*(a for _, a in self.asked), not answer))
         self.asked.append((relation, answer))
+        self.signs[expression] = left & signs if answer else left - signs
         cases.known_facts().extend(consequences(relation if answer else relation.negated))
         return answer
+
+
+def _signs(relation):
+    """A comparison as an expression and its signs: the same expression for a > b, 2b < 2a and not b >= a."""
+    _, difference = sp.expand(relation.lhs - relation.rhs).primitive()
+    turn = -1 if difference.could_extract_minus_sign() else 1
+    return turn * difference, {turn * sign for sign in (-1, 0, 1) if relation.func(sign, 0)}
 
 
 @contextmanager

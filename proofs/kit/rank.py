@@ -40,15 +40,16 @@ def stated(function):
 
 
 def wrong_extents(function, given, got):
-    """Axes of a result that are not as long as those of the same name in the arguments, in words; with # 1 is right too."""
+    """Axes of a result that are not as long as its contract says for these arguments, in words; with # 1 is right too."""
     shape, found = stated(function), []
-    sizes = _extents(function, given) if shape else {}
+    sizes = _extents(function, given) | {"": 1} if shape else {}
     for place, axis in enumerate(shape.axes if shape else ()):
-        name = axis.terms[0].text
-        if name in sizes and len(axis.terms) == 1 and axis.mark in ("", "#"):
+        if all(name in sizes for term in axis.terms for name in term.coefficients) and axis.mark in ("", "#"):
+            said = [sum(c * sizes[name] for name, c in term.coefficients.items()) / term.divisor for term in axis.terms]
             extent = np.shape(got)[shape.at(place)]
-            if extent != sizes[name] and not (axis.mark == "#" and extent == 1):
-                found.append(f"{name} is {sizes[name]} in the arguments of {function.__name__} and {extent} in its result")
+            if extent not in said and not (axis.mark == "#" and extent == 1):
+                words = "|".join(term.text for term in axis.terms)
+                found.append(f"{words} is {said[0]:g} in the arguments of {function.__name__} and {extent} in its result")
     return found
 
 

@@ -20,6 +20,7 @@ class Record:
     asked: set = field(default_factory=set)  # symbols in comparisons
     kernels: list = field(default_factory=list)  # (kernel, arguments, results) that were proved
     loops: list = field(default_factory=list)  # (function, line) that ran as a piece of a loop, or around one
+    turns: list = field(default_factory=list)  # (function, name, value) that a turn of a loop leaves to the next one
 
     def clear(self):
         for entries in vars(self).values():

@@ -184,6 +184,10 @@ class Theorem:
         try:
             run_cases(control)
         except Refuted as refutation:
+            if claim := honest.of_numbers_alone(control):
+                raise Unsound(
+                    f"the control {control.__name__} of {self.name} claims {claim}, which no result is part of"
+                ) from None
             return numeric(str(refutation), f"the control {control.__name__} of {self.name}")
         raise Unsound(f"the control {control.__name__} of {self.name} was not refuted")
 

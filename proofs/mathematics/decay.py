@@ -371,7 +371,7 @@ def equal_contents_have_one_mean_square():
 # the mean over positions
 
 
-@theorem(of=[rope.tables], sizes="all lengths; all angles that are no multiple of 2 pi")
+@theorem(of=[rope.tables], sizes="the length is a symbol; all angles that are no multiple of 2 pi")
 def sums_over_positions():
     """sum_(m < L) cos(m x) = 1/2 + sin((L - 1/2) x) / (2 sin(x/2)), and the product of cosines of two pairs is half the sum of
     the cosines of the difference and the sum of their angles."""

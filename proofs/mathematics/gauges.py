@@ -18,6 +18,7 @@ OFFSETS = offsets.offsets(PLACES, PLACES)
 @theorem(
     of=[attention.softmax, attention.causal_mask, attention.window_mask],
     sizes="query 1 of 3 keys, a causal window of 2; every path",
+    as_written="runs",
 )
 def under_masks():
     """A constant in a row changes no weight under a causal mask and a window."""
@@ -43,7 +44,7 @@ def state(name, shift):
     return shards.State(symbols(f"m{name}", 1, 1) + shift, symbols(f"d{name}", 1, 1, positive=True), symbols(f"a{name}", 1, D))
 
 
-@theorem(of=[shards.merge, shards.finish], sizes="2 shards, d = 2; every path")
+@theorem(of=[shards.merge, shards.finish], sizes="2 shards, d = 2; every path", as_written="runs")
 def over_shards():
     """A constant in a row that is added on both shards moves both maxima, and leaves the merged result as it is."""
     c = symbol("c")

@@ -131,7 +131,7 @@ def log_spaced_pinned():
     x, reach = symbol("x", positive=True), symbol("r", positive=True)
     plus, minus, zero, end = swin.log_spaced(array([x, -x, 0, reach]), window=reach + 1)
     prove_equal([plus], [spaced(x.e, reach.e + 1)], mention=[x, reach])
-    prove_equal([-minus, zero, end], [plus, 0, sp.log(9, 2) / 3])
+    prove_equal([-minus, zero, end], [spaced(x.e, reach.e + 1), 0, sp.log(9, 2) / 3])
     prove_equal([expression(plus).diff(x.e)], [8 / (reach.e + 8 * x.e) / 3 / sp.log(2)])
 
 

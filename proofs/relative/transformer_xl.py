@@ -89,8 +89,9 @@ def embeddings_pinned():
     o, i = sized("o", n), index(n)
     t, a, b = pair("half", 2 * H)
     there, back = transformer_xl.embeddings(o, w), transformer_xl.embeddings(-o, w)
-    prove_equal([there.at(i, a), there.at(i, b)], sinusoid(o.at(i), [w.at(t)], "half"), mention=[o.at(i), w.at(t)])
-    prove_equal([back.at(i, a), back.at(i, b)], [-there.at(i, a), there.at(i, b)], mention=[o.at(i)])
+    sine, cosine = sinusoid(o.at(i), [w.at(t)], "half")
+    prove_equal([there.at(i, a), there.at(i, b)], [sine, cosine], mention=[o.at(i), w.at(t)])
+    prove_equal([back.at(i, a), back.at(i, b)], [-sine, cosine], mention=[o.at(i)])
 
 
 @embeddings_pinned.control
@@ -148,7 +149,7 @@ def shift_that_drops_the_last_row():
 
 @theorem(
     of=[transformer_xl.shift, transformer_xl._shift],
-    sizes="n <= m <= 6; the arithmetic for all n, m",
+    sizes="n <= m <= 6; n and m are symbols in the arithmetic",
     argument="entry (i, j) after padding, reshaping and dropping n cells stands at n + i m + j of the flat array",
 )
 def released_shift_where_defined():
@@ -172,9 +173,7 @@ def skewed(x):
     return np.concatenate([0 * x[:, :1], x], axis=1).reshape(n + 1, n)[1:]
 
 
-@theorem(
-    of=[transformer_xl.shift, transformer_xl._shift, gather_rows], sizes="n <= 6, d = 2; every table", as_written="formula"
-)
+@theorem(of=[transformer_xl.shift, transformer_xl._shift, gather_rows], sizes="n <= 6, d = 2; every table", as_written="runs")
 def music_transformer_skew():
     """Music Transformer's skew of q E^T, row r of E for the offset r - (n - 1), is shift where j <= i: both are q_i . E at
     j - i. Above the diagonal it holds a zero and then the next row's values, which must be masked."""

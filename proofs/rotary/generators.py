@@ -105,7 +105,7 @@ def commuting():
         yield "planes", generators.planes(symbols("w", 2, 2), layout=layout)
 
 
-@theorem(of=[*MADE, generators.commutators], sizes="2 axes; d = 3, 4, 5, 6", as_written="formula")
+@theorem(of=[*MADE, generators.commutators], sizes="2 axes; d = 3, 4, 5, 6", as_written="runs")
 def constructors_commute():
     """Generators of STRING (circulant), ComRoPE (axis partition, linearly dependent) and RoPE-Mixed are skew and commute."""
     for _, made in commuting():

@@ -4,7 +4,7 @@ import numpy as np
 
 from posref.state import _memory, delta, gated, retention
 from proofs.kit import *
-from proofs.kit.loops import Loop, covers
+from proofs.kit.loops import Loop, Tokens, covers
 from proofs.state import delta as of_delta
 from proofs.state import gated as of_gates
 from proofs.state import retention as of_retention
@@ -74,12 +74,13 @@ def every_chunk():
     names = loop.before({"form": form, "chunk": 2, "state": s, "arrays": [x]})
     prove_that(loop.turns(names) == [0, 5, 2], "each chunk begins where the one before ends")
     kept, now = symbols("o", 2, 1), symbols("z", 2)
-    turned = loop.turn({**names, "state": now, "outputs": [kept]}, first=2)
+    first, some = symbol("first", integer=True), symbols("y", 2, 1)
+    turned = loop.turn({**names, "arrays": [Tokens(some, first)], "state": now, "outputs": [kept]}, first=first)
     prove_that(turned["outputs"][0] is kept and len(turned["outputs"]) == 2, "one output more")
-    prove_equal(turned["outputs"][1], x[2:4] + now[0])
-    prove_equal(turned["state"], now + x[2])
-    done = loop.after({**names, "state": now, "outputs": [kept, x[2:4]]})["returned"]
-    prove_equal(done.output, np.concatenate([kept, x[2:4]], axis=-2))
+    prove_equal(turned["outputs"][1], some + now[0])
+    prove_equal(turned["state"], now + some[0])
+    done = loop.after({**names, "state": now, "outputs": [kept, some]})["returned"]
+    prove_equal(done.output, np.concatenate([kept, some], axis=-2))
     prove_equal(done.state, now)
     covers(_memory.in_chunks)
 

@@ -7,7 +7,7 @@ import sympy as sp
 
 from posref.state import _memory, delta, gated
 from proofs.kit import *
-from proofs.kit.loops import Loop, covers
+from proofs.kit.loops import Loop, Tokens, covers
 
 REST = [_memory.start, _memory.laid]
 WHOLE = [delta.quadratic, delta.wy_form, delta._substituted, _memory.pairs, *REST]
@@ -159,7 +159,9 @@ def every_length():
     first = loop.before({**names, "scale": scale, **KV})
     prove_that(loop.turns(first) == [1] and first["outputs"] == [], "a turn for each token, and nothing is read before")
     prove_equal(first["s"], s)
-    turned = loop.turn({**first, "s": before, "outputs": []}, t=0)
+    t = symbol("t", integer=True)
+    here = {name: Tokens(x, t) for name, x in zip(NAMES, given, strict=False)}
+    turned = loop.turn({**first, **here, "s": before, "outputs": []}, t=t)
     out, after = stated(*given, before, scale.e)
     prove_equal(turned["s"], after, mention=[-given[4][0, 1]])
     prove_equal(turned["outputs"][-1], out)

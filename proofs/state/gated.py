@@ -9,7 +9,7 @@ from posref.relative import forgetting
 from posref.rotary import linear_attention, rope
 from posref.state import _memory, gated, retention
 from proofs.kit import *
-from proofs.kit.loops import Loop, covers
+from proofs.kit.loops import Loop, Tokens, covers
 
 REST = [_memory.start, _memory.laid]
 FORMS = [gated.recurrent, gated.quadratic, gated.chunked, _memory.in_chunks, _memory.pairs, *REST]
@@ -126,7 +126,9 @@ def every_length():
     first = loop.before({"q": q, "k": k, "v": v, "log_gates": g, "scale": scale, "state": s, **KV})
     prove_that(loop.turns(first) == [1] and first["outputs"] == [], "a turn for each token, and nothing is read before")
     prove_equal(first["s"], s)
-    turned = loop.turn({**first, "s": np.exp(c) * (s + so_far), "outputs": []}, t=0)
+    t = symbol("t", integer=True)
+    here = {name: Tokens(x, t) for name, x in {"q": q, "k": k, "v": v, "log_gates": g}.items()}
+    turned = loop.turn({**first, **here, "s": np.exp(c) * (s + so_far), "outputs": []}, t=t)
     later = c + g.T
     prove_equal(turned["s"], np.exp(later) * (s + so_far + np.exp(-later) * k.T * v), mention=[-g[0, 1]])
     prove_equal(turned["outputs"][-1], scale * (q @ turned["s"]))

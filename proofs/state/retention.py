@@ -6,7 +6,7 @@ from posref import pairing
 from posref.rotary import rope
 from posref.state import _memory, retention
 from proofs.kit import *
-from proofs.kit.loops import Loop, covers
+from proofs.kit.loops import Loop, Tokens, covers
 
 REST = [_memory.start]
 EMPTY = {
@@ -97,7 +97,8 @@ def every_length():
     first = loop.before({"q": q, "k": k, "v": v, "decays": g, "scale": scale, "state": s})
     prove_that(loop.turns(first) == [1] and first["outputs"] == [], "a turn for each token, and nothing is read before")
     prove_equal(first["s"], s)
-    turned = loop.turn({**first, "s": (g**t)[:, None, None] * (s + so_far), "outputs": []}, t=0)
+    here = {name: Tokens(x, t) for name, x in zip("qkv", (q, k, v), strict=True)}
+    turned = loop.turn({**first, **here, "s": (g**t)[:, None, None] * (s + so_far), "outputs": []}, t=t)
     more = (g ** (-t - 1))[:, None, None] * k[:, 0, :, None] * v[:, 0, None, :]
     prove_equal(turned["s"], (g ** (t + 1))[:, None, None] * (s + so_far + more), mention=[g[0]])
     prove_equal(turned["outputs"][-1], scale * (q @ turned["s"]))

@@ -253,6 +253,12 @@ def true_refuted_circle():
     refuted(f(sp.cos(x) ** 2 + sp.sin(x) ** 2), f(sp.Integer(1)))
 
 
+@attack
+def true_refuted_where_a_denominator_is_0():
+    x = symbol("x").e
+    refuted(f((x**2 - 1) / (x - 1)), f(x + 1))
+
+
 # hypotheses
 
 
@@ -438,6 +444,10 @@ class Adding(NamedTuple):
         return len(CACHE) // 100
 
 
+class Keeping(NamedTuple):
+    seen: list = CACHE
+
+
 class Layout(NamedTuple):
     itemsize: int = 8
 
@@ -524,6 +534,10 @@ class Telling:
     def counts_in_a_class(x):
         Keeper.seen.append(1)
         return x if len(Keeper.seen) < 100 else -x
+
+    def counts_in_a_default_of_a_record(x):
+        Keeping().seen.append(1)
+        return x if len(Keeping().seen) < 1000 else -x
 
     def writes_it_as_a_text(x):
         return x if "%s" % (x,) else -x  # noqa: UP031
@@ -740,6 +754,41 @@ def induction_of_integers():
 def log_is_a_function():
     x = symbol("x", positive=True)
     prove_equal([np.log(np.array([x], dtype=object))[0]], [sp.log(x.e)])
+
+
+QUESTIONS = [  # pairs of comparisons with the same answer for all numbers
+    (lambda a, b: a > b, lambda a, b: b < a),
+    (lambda a, b: a > b, lambda a, b: 2 * a - 2 * b > 0),
+    (lambda a, b: a > b, lambda a, b: -a < -b),
+    (lambda a, b: a**2 > b**2, lambda a, b: (b - a) * (a + b) < 0),
+    (lambda a, b: a - b >= 0, lambda a, b: -b >= -a),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), QUESTIONS)
+def test_one_question_in_two_words_has_one_answer(first, second):
+    a, b, i = sized("a", N), sized("b", N), index(N)
+    paths = list(all_paths(lambda: [np.where(asked(a, b), a, b).at(i) for asked in (first, second)]))
+    assert len(paths) == 2
+    assert all(left == right for _, (left, right) in paths)
+
+
+def test_of_three_signs_there_are_three_paths():
+    x = symbol("x")
+    found = {path for _, path in all_paths(lambda: (x >= 0, x > 0, x <= 0))}
+    assert found == {(True, True, False), (False, False, True), (True, False, True)}
+
+
+def test_a_witness_takes_the_path():
+    """max(x, y) + min(x, y) = x + y on each path, also on that where x = y."""
+    x, y = symbol("x"), symbol("y")
+
+    def body():
+        for _, (most, least) in all_paths(lambda: (x if x >= y else y, x if x <= y else y)):
+            prove_equal([most + least], [x + y])
+
+    with pytest.raises(Undecided, match="no witness"):
+        body()
 
 
 @pytest.mark.parametrize("name", ATTACKS)

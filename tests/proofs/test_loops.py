@@ -7,8 +7,8 @@ import pytest
 import sympy as sp
 
 import proofs
-from proofs.kit import Scalar, expression, symbol
-from proofs.kit.loops import Cells, Loop, covers
+from proofs.kit import Scalar, array, expression, prove_equal, symbol
+from proofs.kit.loops import Cells, Loop, Tokens, covers
 from proofs.kit.mutants import mutants, swapped
 from proofs.kit.record import RECORD
 from proofs.kit.runner import in_file, names
@@ -62,17 +62,69 @@ def test_a_carried_name_may_not_stay_at_its_first_value():
 def test_what_no_piece_runs_is_not_covered():
     """It could do anything, also at sizes at which nothing was run whole."""
     RECORD.clear()
-    outer = Loop(powers, 0)
+    outer, k = Loop(powers, 0), symbol("k", integer=True)
     outer.before({"x": symbol("x")})
     outer.after({"total": 3, "n": 5})
-    for line, more in (
-        ("for k in range(1, n):", lambda: outer.turns({"n": 5})),
-        ("total = total + x ** k", lambda: outer.turn({"x": symbol("x"), "total": symbol("t"), "n": 0}, k=1)),
-    ):
-        with pytest.raises(NotProved, match=re.escape(f"no piece of powers runs its line {line!r}")):
-            covers(powers)
-        more()
+    with pytest.raises(NotProved, match=re.escape("no piece of powers runs its line 'for k in range(1, n):'")):
+        covers(powers)
+    outer.turns({"n": 5})
+    Loop(powers, 0, 0).before({"x": symbol("x"), "total": 0, "k": k})
+    Loop(powers, 0, 0).turns({"n": 5, "k": k})
+    with pytest.raises(NotProved, match=re.escape("no piece of powers runs its line 'total = total - j'")):
+        covers(powers)
+    total = Loop(powers, 0, 0).turn({"total": symbol("t")}, j=k)["total"]
+    with pytest.raises(NotProved, match=re.escape("a turn of powers leaves total to the next one, with -k + t; compare it")):
+        covers(powers)
+    prove_equal([total], [symbol("t") - k])
     covers(powers)
+
+
+def branching(x, out, n):
+    for k in range(n):
+        if n > 48:
+            out = 2 * x
+        out[k] = x[k]
+        out[k + 1] = 0
+
+
+def test_a_branch_that_is_not_taken_does_not_run():
+    RECORD.clear()
+    loop, out = Loop(branching, 0), Cells(sp.Function("out"))
+    loop.turns({"n": 5})
+    loop.turn({"n": 5, "x": Cells(sp.Function("x")), "out": out}, k=symbol("k", integer=True))
+    with pytest.raises(NotProved, match=re.escape("no piece of branching runs its line 'out = 2 * x'")):
+        covers(branching)
+
+
+def shifted(x, out, n):
+    for k in range(n):
+        out[k] = x[k]
+        out[k + 1] = 0
+
+
+def test_each_cell_that_a_turn_writes_is_read():
+    RECORD.clear()
+    loop, out, k = Loop(shifted, 0), Cells(sp.Function("out")), symbol("k", integer=True)
+    loop.turns({"n": 5})
+    loop.turn({"n": 5, "x": Cells(sp.Function("x")), "out": out}, k=k)
+    assert expression(out[k]) == sp.Function("x")(k.e)
+    with pytest.raises(NotProved, match=re.escape("a turn of shifted leaves out to the next one, with (k + 1,); compare it")):
+        covers(shifted)
+    assert expression(out[k + 1]) == 0
+    covers(shifted)
+
+
+def test_a_turn_at_a_number_is_no_turn():
+    with pytest.raises(NotProved, match="a turn of powers runs at k = 1 alone; pass a symbol"):
+        Loop(powers, 0).turn({"x": symbol("x"), "total": symbol("t"), "n": 0}, k=1)
+
+
+def test_a_turn_reads_its_own_tokens():
+    t, x = symbol("t", integer=True), array([1, 2])
+    assert expression(Tokens(x, t)[t + 1,]) == 2
+    for other in (0, t - 1):
+        with pytest.raises(NotProved, match="a turn reads token"):
+            Tokens(x, t)[other,]
 
 
 def early(x, n):
@@ -85,7 +137,7 @@ def early(x, n):
 
 def test_a_loop_that_returns_has_no_pieces():
     with pytest.raises(NotProved, match="early returns inside a loop"):
-        Loop(early, 0).turn({"x": symbol("x"), "total": 0}, k=1)
+        Loop(early, 0).turn({"x": symbol("x"), "total": 0}, k=symbol("k"))
 
 
 @pytest.mark.parametrize("file", BY_PIECES)

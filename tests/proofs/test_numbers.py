@@ -95,12 +95,25 @@ def test_errors_of_elementary_functions_are_their_slopes(value):
 
 
 def test_a_path_is_the_one_that_the_numbers_take():
-    @theorem(of=[absolute], sizes="all n")
+    @theorem(of=[absolute], sizes="n = 2")
     def holds():
         for _, y in all_paths(lambda: absolute(symbols("x", 2))):
             prove_equal(y * y, symbols("x", 2) ** 2)
 
     assert numbers.check(holds) > 0
+
+
+def test_all_sizes_are_those_of_the_calls():
+    """The size that runs is not in the call."""
+
+    @theorem(of=[plain], sizes="all n")
+    def holds():
+        n = N.e
+        prove_equal([(n + 1) ** 2], [n**2 + 2 * n + 1])
+        prove_equal(plain(symbols("x", 2)), 3 * symbols("x", 2))
+
+    with pytest.raises(NotProved, match="says 'all n', and calls its functions with sizes that are numbers alone"):
+        numbers.check(holds)
 
 
 def absolute(x):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from posref._contract import Array, Booleans, Numbers, contract
-from proofs.kit import extremes, rank
-from proofs.kit.verdicts import Refuted
+from proofs.kit import extremes, language, rank
+from proofs.kit.verdicts import Refuted, Undecided
 
 X = np.array([[1.0, 2.0], [4.0, 8.0]])
 
@@ -41,6 +41,12 @@ def twice(x: Numbers[Array, "... n d"], w: Numbers[Array, "(...) n"]) -> Numbers
 
 
 @contract
+def longer(x: Numbers[Array, "... n d"], w: Numbers[Array, "(...) n"]) -> Numbers[Array, "... n+1 d"]:
+    """All rows, and all rows again."""
+    return np.concatenate([x, x], axis=-2)
+
+
+@contract
 def of_the_largest(x: Numbers[Array, "... n d"], w: Numbers[Array, "(...) n"]) -> Numbers[Array, "... n d"]:
     """Less the largest number of the whole batch."""
     return x - x.max()
@@ -62,6 +68,7 @@ def test_the_shape_behind_the_arrow():
     given = {"x": X[:, :1], "w": np.ones(2)}
     assert rank.wrong_extents(right, given, right(**given)) == []
     assert rank.wrong_extents(twice, given, twice(**given)) == ["n is 2 in the arguments of twice and 4 in its result"]
+    assert rank.wrong_extents(longer, given, longer(**given)) == ["n+1 is 3 in the arguments of longer and 4 in its result"]
 
 
 def test_a_batch_of_a_right_function():
@@ -111,3 +118,55 @@ def test_what_a_mask_hides_may_be_large():
     assert extremes.agrees(masked_before, given) == 2
     with pytest.raises(Refuted, match=r"masked with x = 900.0 where the mask is False: \[2.71828183 +nan\], with 0 there"):
         extremes.agrees(masked, given)
+
+
+class Asking:
+    """Questions about leading axes; the symbolic run, at one rank, answers each as if there were none."""
+
+    def of_five_axes(x):
+        return -x if x.ndim == 5 else x
+
+    def of_a_batch_of_three(x):
+        return -x if x.shape[:-2] == (3,) else x
+
+    def of_the_length_of_a_shape(x):
+        return -x if len(x.shape) == 6 else x
+
+    def of_the_sum_of_a_shape(x):
+        return -x if sum(x.shape[:-2]) == 7 else x
+
+    def of_the_rest_of_a_shape(x):
+        *lead, _, _ = x.shape
+        return -x if lead == [3] else x
+
+    def of_a_number_for_each_row(x):
+        return x * (1 - np.ones(x.shape[:-2]).sum() // 9)
+
+    def of_a_table_of_ranks(x):
+        return x * (1, 1, 1, 1, 1, 2)[x.ndim]
+
+    def of_a_product_with_the_rank(x):
+        return x * (1 + x.ndim // 5)
+
+    def of_a_turn_for_each_axis(x):
+        for _ in range(x.ndim - 4):
+            x = -x
+        return x
+
+    def of_the_largest_of_all_rows(x):
+        return x / x.max()
+
+
+@pytest.mark.parametrize("function", [f for name, f in vars(Asking).items() if name.startswith("of_")])
+def test_a_question_about_leading_axes_is_refused(function):
+    with pytest.raises(Undecided, match="which asks about leading axes"):
+        language.check(function)
+
+
+def handing_on(x, w):
+    lead = np.broadcast_shapes(x.shape[:-2], w.shape[:-1])
+    return np.broadcast_to(x, (*lead, *x.shape[-2:])).sum(axis=tuple(range(x.ndim - 2)))
+
+
+def test_leading_axes_may_be_handed_on():
+    language.check(handing_on)
