@@ -32,6 +32,7 @@ HISTORIES: dict[str, Any] = {  # tokens of each call, first position of each tex
     "a text with a gap": ((3, 1, 2), (0, 0), 7),
     "a new cache": ((5, 1), (0, 0)),
 }
+NEAR = 6  # by how much the positions of the keys of one call may be off
 NAMED = 64  # keys up to which mistakes of single keys are told from each other
 LONGEST = 512  # keys of a window that is filled, so that the first ones leave it
 GIVEN = ("q", "k", "v", "positions")
@@ -158,7 +159,8 @@ def _right(report: Report, name: str, history: Callable[[], Iterator[Any]], new:
         ) from error
     caller = Caller(attend, call, to, to_positions, axes, "batch")
     for number, (received, a, parts) in enumerate(history(), start=1):
-        where = f"{name}, call {number} of {received['q'].shape[2]}"
+        new_tokens = received["q"].shape[2]
+        where = f"{name}, call {number} with {new_tokens} token{'s' * (new_tokens > 1)}"
         try:
             got = caller(received)
         except Misbehaved as error:
@@ -225,6 +227,21 @@ def _of_calls(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
                 ),
             )
     if last > 1:
+        new = np.arange(keys.shape[1]) >= parts.ends[-2]
+        near = a.mask & (keys[:, None, None] > query[:, None, :, None] - (a.window or np.inf))  # whatever turns them
+        for step in (step for step in range(-NEAR, NEAR + 1) if step):
+            size = "large" if step > 0 else "small"
+            yield (
+                f"new_tokens_{'later' if step > 0 else 'earlier'}_by_{abs(step)}",
+                _mistake(
+                    f"the positions of the new tokens of call {last}, queries and keys, are {abs(step)} too {size}",
+                    remedy,
+                    query_positions=query + step,
+                    key_positions=keys + step * new,
+                    mask=near,
+                    window=None,
+                ),
+            )
         again = keys * np.repeat(np.arange(last, 0, -1), np.diff(parts.ends))
         yield (
             "turned_again",
@@ -242,7 +259,9 @@ def _of_calls(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
         }
         changes |= {"of_the_first_text": (np.broadcast_to(own[:1], own.shape), "have the positions of the first text")}
         changes |= {"at_the_queries": (np.broadcast_to(query[:, -1:], own.shape), "have the position of the last query")}
-        for step in (-1, 1, -parts.ends[-2], parts.ends[-2], *(-first, first)):
+        for step in dict.fromkeys(
+            (*(range(-NEAR, NEAR + 1) if last > 1 else (-1, 1)), -parts.ends[-2], parts.ends[-2], -first, first)
+        ):
             if step:
                 changes[f"{'later' if step > 0 else 'earlier'}_by_{abs(step)}"] = (
                     own + step,

@@ -125,8 +125,12 @@ def edits(function: FunctionType) -> tuple[tuple[FunctionType, str], ...]:
     for each in ast.walk(definition.args):
         if isinstance(each, ast.arg):
             each.annotation = None
+    taken = definition.args
+    placed = [*taken.posonlyargs, *taken.args][::-1]
+    defaults = {each.arg: value for each, value in zip(placed, taken.defaults[::-1], strict=False)}
+    defaults |= {each.arg: value for each, value in zip(taken.kwonlyargs, taken.kw_defaults, strict=True) if value}
     lists = {ast.unparse(each.value) for each in ast.walk(root) if isinstance(each, ast.Attribute) and each.attr == "append"}
-    names = [each for each in function.__code__.co_varnames if each not in lists]
+    names = {each: defaults.get(each) for each in function.__code__.co_varnames if each not in lists}
     found: dict[str, tuple[FunctionType, str]] = {}
     for shown, holder, key, node in [*_places(definition)]:
         before = ast.unparse(shown)
@@ -170,7 +174,7 @@ def _put(holder: Any, key: Any, node: ast.expr) -> None:
         setattr(holder, key, node)
 
 
-def _instead(node: ast.expr, names: list[str]) -> Iterator[ast.expr]:
+def _instead(node: ast.expr, names: dict[str, ast.expr | None]) -> Iterator[ast.expr]:
     """What may stand in the place of an expression: a part of it, another operator, other operands, another name or number."""
     if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
         return
@@ -189,19 +193,21 @@ def _instead(node: ast.expr, names: list[str]) -> Iterator[ast.expr]:
         case ast.IfExp(_, body, orelse):
             yield from (body, orelse)
         case ast.Call(called, arguments, keywords):
+            alike = [] if not isinstance(called, ast.Attribute) else _alike(called)
+            yield from (ast.Call(called, [ast.Call(other, arguments, keywords)], []) for other in alike)
             yield from (each for each in arguments if not isinstance(each, ast.Starred))
             yield from (ast.BinOp(node, op(), ast.Constant(1)) for op in (ast.Add, ast.Sub))
             yield from () if len(arguments) < 2 else [ast.Call(called, [arguments[1], arguments[0], *arguments[2:]], keywords)]
         case ast.Subscript():
             yield ast.BinOp(ast.Constant(0), ast.Mult(), node)
-        case ast.Attribute(value, name, ast.Load()) if name not in FIXED:
-            others = sorted({other for some in ALIKE if name in some for other in some} - {name})
-            yield from (ast.Attribute(value, other, ast.Load()) for other in others)
+        case ast.Attribute(attr=name, ctx=ast.Load()) if name not in FIXED:
+            yield from _alike(node)
         case ast.Constant(bool()):
             yield ast.Constant(not node.value)
         case ast.Constant(int() | float() as value):
             yield from (ast.Constant(other) for other in (value + 1, value - 1, 2 * value, value / 2) if other != value)
         case ast.Name(name, ast.Load()) if name in names:
+            yield from [default] if (default := names[name]) is not None else []  # an argument that is not passed on
             yield from (ast.Name(other, ast.Load()) for other in names if other not in (name, "base"))
             yield from (ast.UnaryOp(op(), node) for op in (ast.USub, ast.Invert))
             yield from (ast.Constant(0), ast.Constant(1), *map(_parsed, (f"np.swapaxes({name}, -1, -2)", f"{name}[..., :1]")))
@@ -213,6 +219,12 @@ def _instead(node: ast.expr, names: list[str]) -> Iterator[ast.expr]:
     for one, other in combinations([each for each in variables if each != "base"], 2):
         exchanged: dict[str, ast.expr] = {one: ast.Name(other, ast.Load()), other: ast.Name(one, ast.Load())}
         yield _Renamed(exchanged).visit(copy.deepcopy(node))
+
+
+def _alike(node: ast.Attribute) -> list[ast.expr]:
+    """Functions of the same kind: sin for cos."""
+    others = sorted({other for some in ALIKE if node.attr in some for other in some} - {node.attr})
+    return [ast.Attribute(node.value, other, ast.Load()) for other in others]
 
 
 def _parsed(code: str) -> ast.expr:

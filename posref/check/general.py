@@ -255,25 +255,38 @@ def clipped(got: np.ndarray, right: Any = (-np.inf, np.inf)) -> dict[str, Mistak
 
 
 def _band(question: Question, got: np.ndarray | None) -> Iterator[Named]:
-    """The offsets j - i whose keys a mask sees, where they are all from one number to another."""
+    """The offsets j - i whose keys a mask sees, or hides, where they are all from one number to another."""
     a = question.a
     placed = {"query_positions", "key_positions"} <= a.keys()
     truth = np.asarray(question.op.spec(**a)).dtype.kind == "b"
-    if got is None or not truth or not got.any() or not (placed or (got.ndim > 1 and got.shape[-1] == got.shape[-2])):
+    if got is None or not truth or not (placed or (got.ndim > 1 and got.shape[-1] == got.shape[-2])):
         return
     every = _offsets(a, got)
-    seen = every[got != 0] if got.shape == every.shape else every
-    first, last = (None if seen.min() == every.min() else seen.min()), (None if seen.max() == every.max() else seen.max())
-    if first is None and last is None:
+    for chosen, are in ((got != 0, "seen"), (got == 0, "hidden")):
+        some = every[chosen] if got.shape == every.shape else every
+        first, last = some.min(initial=every.max()), some.max(initial=every.min())
+        ends = {"from": first, "to": last} if are == "hidden" else {}
+        ends |= {word: end for word, end, whole in (("from", first, every.min()), ("to", last, every.max())) if end != whole}
+        others = {"from": every[every < first], "to": every[every > last]}
+        nearest = {word: others[word][np.abs(others[word] - end).argmin()] for word, end in ends.items() if others[word].size}
+        asked = {
+            word: "" if abs(other - ends[word]) == 1 else f", next to which {other} was asked,"
+            for word, other in nearest.items()
+        }
+        words = " ".join(f"{word} {end}{asked.get(word, '')}" for word, end in ends.items())
+        low, high = ends.get("from", -np.inf), ends.get("to", np.inf)
+        within = partial(_within, low=low, high=high, shape=got.shape, seen=are == "seen")
+        if not chosen.any() or not ends or (within(None, a) != (got != 0)).any():
+            continue
+        yield _mistake(
+            "other_offsets", within, f"exactly the keys of the offsets j - i {words} are {are}", "Compare both ends."
+        )
         return
-    low, high = -np.inf if first is None else first, np.inf if last is None else last
-    ends = (("from", first, every[every < low]), ("to", last, every[every > high]))
-    nearest = {end: others[np.abs(others - end).argmin()] for _, end, others in ends if end is not None}
-    asked = {end: "" if abs(other - end) == 1 else f", next to which {other} was asked," for end, other in nearest.items()}
-    words = " ".join(f"{word} {end}{asked[end]}" for word, end, _ in ends if end is not None)
-    bug = f"exactly the keys of the offsets j - i {words} are seen"
-    within = lambda a: (low <= _offsets(a, got)) & (_offsets(a, got) <= high)  # noqa: E731
-    yield _mistake("other_offsets", lambda f, a: np.broadcast_to(within(a), got.shape), bug, "Compare both ends.")
+
+
+def _within(f: Any, a: Arguments, low: float, high: float, shape: tuple[int, ...], seen: bool) -> np.ndarray:
+    offsets = _offsets(a, np.empty(shape))
+    return np.broadcast_to(((low <= offsets) & (offsets <= high)) == seen, shape)
 
 
 def _offsets(a: Arguments, got: np.ndarray) -> np.ndarray:
@@ -530,7 +543,21 @@ def relation(question: Question, got: np.ndarray, model: str) -> str:
         most = 2 * np.count_nonzero(ratios(got, right, bound) > 1) > got.size  # else the bound may be as large as the constants
         if most and distance(got, right + shift, 2 * bound) <= 1:
             return ROW
-    return _order(got, right, bound)
+    return _factors(got, right, bound) or _order(got, right, bound)
+
+
+def _factors(got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> str:
+    """A fact about rows that are the right ones times numbers of their own, as where weights do not sum to 1."""
+    if right.ndim < 2 or right.shape[-1] < 3:
+        return ""
+    large = np.abs(right) == np.abs(right).max(axis=-1, keepdims=True)
+    factors = np.where(large, got / np.where(large, right, 1), 0).sum(axis=-1, keepdims=True) / large.sum(
+        axis=-1, keepdims=True
+    )
+    several = len(np.unique(factors[(factors != 0) & (factors != 1)])) > 2
+    if not several or distance(got, factors * right, 2 * np.abs(factors) * (bound + 2.0**-22 * np.abs(right))) > 1:
+        return ""
+    return f"each row is the right one times a number of its own, {factors.min():.3g} to {factors.max():.3g}"
 
 
 def _order(got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> str:

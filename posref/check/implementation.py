@@ -22,6 +22,7 @@ from posref.check.stages.gradients import check_gradient
 from posref.check.stages.inputs import fine_numbers, large_features, low_scores, other_masks, small_features
 from posref.check.stages.later_questions import is_right, of_lengths_left, reshaped
 from posref.check.stages.positions import far_keys, far_positions, negative_positions
+from posref.check.stages.reads import other_reads
 from posref.check.stages.repeated_calls import call_repeats, reused_buffers, second_call, strides
 from posref.check.stages.seeded import seeded
 from posref.check.stages.shapes import LARGE, distinguished, large_counts, other_shapes, trained_lengths
@@ -510,6 +511,8 @@ def _first(report: Report, caller: Caller, question: engine.Question, got: Any) 
         _of_masked_keys(report, caller, question)
     if not right and not report.diagnosis:
         call_repeats(report, caller, question, got)
+    if not right and not report.diagnosis:
+        other_reads(report, caller, question, got)
     if right and report.precision:
         ways = angles.recognized(question, got, report.precision.model)
         report.precision = replace(report.precision, angles=ways)

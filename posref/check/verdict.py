@@ -22,6 +22,8 @@ AXES = ("batch", "heads", "n", "dim")
 WRITES = "Check that the function writes its result into the array that it returns."
 READS = "Check that the function reads its inputs and returns what it computed."
 ALL = ": all give these numbers here."  # how a line about several mistakes ends
+ROUNDING = 8  # times what is allowed: an error that another order of rounding may leave
+COARSE = "So small an error may be rounding: compute in float64; if it is gone, find the step that has fewer bits."
 MOST_NAMES = 2  # of mistakes that any op can have: of more that fit, each is a guess
 SHORT = {"bfloat16": "bf16", "float16": "f16"}
 
@@ -108,6 +110,8 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         _named(report, question, found if found.fits else _read(question.ask(got, stages), question, got))
     if not report.diagnosis:
         _constant_named(report, question, got)
+    if not report.diagnosis and found.worst < ROUNDING:
+        report.advice.append(COARSE)
     if not report.diagnosis and (words := weights.added(question, got)):
         report.diagnosis.append(Finding("bias_added", f"your output is that of right scores to which {words}", weights.REMEDY))
         report.advice.append(weights.REMEDY)

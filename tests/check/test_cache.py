@@ -111,7 +111,7 @@ class CountsKeptKeys(EvictsBeyondItsWindow):
 def test_calls_go_on_beyond_the_window():
     """A cache that counts from what it has kept, once keys have left it."""
     report = check_cache(CountsKeptKeys, **ASKED, window=12)
-    assert [each.name for each in report.checks if each.status == "failed"] == ["steps beyond the window, call 3 of 1"]
+    assert [each.name for each in report.checks if each.status == "failed"] == ["steps beyond the window, call 3 with 1 token"]
     many = check_cache(type("Many", (CountsKeptKeys,), {"window": 70}), **ASKED, window=70)
     assert "of more than 64 keys no mistake is sought" in str(many)
     assert not many.diagnosis

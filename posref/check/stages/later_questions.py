@@ -7,6 +7,7 @@ import numpy as np
 from posref.check import engine, rounded
 from posref.check.call import Caller, Misbehaved
 from posref.check.report import Report
+from posref.check.stages.reads import other_reads
 from posref.check.verdict import ALL, judged, needed, unseen
 from posref.ops import Arguments, Mistake, Op, probe
 from posref.ops.scaling import ByLength
@@ -61,13 +62,18 @@ def models_after(report: Report, first: engine.Question) -> tuple[str, ...]:
     return tuple(dict.fromkeys((needed(report, first), first.models[-1])))
 
 
-def answered_rightly(report: Report, name: str, first: engine.Question, question: engine.Question, got: np.ndarray) -> bool:
+def answered_rightly(
+    report: Report, name: str, caller: Caller, first: engine.Question, question: engine.Question, got: np.ndarray
+) -> bool:
     """Whether a further output is right; if not, the report says what it is.
 
     If several mistakes fit, those stay that the first output, which was right, does not rule out.
     """
     part = Report(report.subject)
-    right = judged(part, question, reshaped(got, question))
+    got = reshaped(got, question)
+    right = judged(part, question, got)
+    if not right and not part.diagnosis:
+        other_reads(part, caller, question, got)
     if len(part.diagnosis) > 1:
         hidden = unseen(report, first)
         keep_alone(part, [finding.name for finding in part.diagnosis if finding.name in hidden])
@@ -87,7 +93,9 @@ def keep_alone(report: Report, names: Sequence[str]) -> None:
 
 
 def failed(report: Report, name: str, part: Report) -> bool:
-    report.failed(name, next(check.detail for check in part.checks if check.status == "failed"))
+    first, *others = [check for check in part.checks if check.status == "failed"]
+    report.failed(name, first.detail)
+    report.checks += [check for check in others if check.name == "reads"]
     known = {finding.name for finding in report.diagnosis}
     report.diagnosis += [finding for finding in part.diagnosis if finding.name not in known]
     report.advice += [line for line in part.advice if line not in report.advice]

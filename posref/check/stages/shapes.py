@@ -71,7 +71,7 @@ def other_shapes(
         except Misbehaved as error:
             report.failed(f"shape {words}", str(error))
             return [*tried.values()]
-        if not answered_rightly(report, f"shape {words}", first, question, got):
+        if not answered_rightly(report, f"shape {words}", caller, first, question, got):
             return [*tried.values()]
         tried |= {words: question} if decides(question) else {}
     if tried:
@@ -94,7 +94,7 @@ def large_counts(report: Report, caller: Caller, first: engine.Question) -> None
         report.skipped("large counts", str(error))
         return
     if got is not None and answered_rightly(
-        report, "large counts", first, later_question(caller.op, a, models_after(report, first)), got
+        report, "large counts", caller, first, later_question(caller.op, a, models_after(report, first)), got
     ):
         report.passed("large counts")
 
@@ -114,7 +114,7 @@ def trained_lengths(
         except Misbehaved as error:
             report.failed(f"length {limit + 1}", str(error))
             return asked
-        if not answered_rightly(report, f"length {limit + 1}", first, question, got):
+        if not answered_rightly(report, f"length {limit + 1}", caller, first, question, got):
             return asked
         asked.append(question)
     if asked:

@@ -1,0 +1,130 @@
+"""Reads: which entries of the inputs an output depends on, found where an entry is changed: the function's against the
+specification's."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import chain, combinations, product
+from typing import Any
+
+import numpy as np
+
+from posref.check import engine
+from posref.check.call import Caller, Misbehaved
+from posref.check.report import Finding, Report
+from posref.check.wrong_elements import names
+from posref.ops import Arguments
+
+MOST = 128, 2**23  # entries of an axis, each changed once; numbers of all answers then
+TRIES = 6  # other whole numbers in the place of one, which may give the same answer
+SMALL = 2.0**-12  # of the largest number: less may be lost on the way
+CHANGED, BEYOND = 1, 2  # changed at all; by more than rounding allows
+Answer = Callable[[Arguments], np.ndarray]
+
+
+def other_reads(report: Report, caller: Caller, question: engine.Question, got: np.ndarray) -> None:
+    """Says which entries of an input a part of the output depends on, in the function or in the specification alone.
+
+    Of several parts that of which the right one depends on least: a row, a head, a feature.
+    """
+    answers: tuple[tuple[Answer, np.ndarray], ...] = (
+        (lambda a: np.reshape(caller(a), got.shape), got),
+        (lambda a: np.asarray(question.op.spec(**a), dtype=float), question.right),
+    )
+    if got.shape != question.right.shape:
+        return
+    bound = question.tolerance[question.models[-1]] + SMALL * np.abs(question.right).max(initial=0)
+    effects = {}
+    for each in _axes(caller, question):
+        with suppress(Misbehaved, *engine.NO_ANSWER):  # not every change makes sense
+            effects[each] = [_effects(f, question.a, y, bound, *each) for f, y in answers]
+    found = list[tuple[tuple[int, float], bool, Finding]]()
+    for kept, ((name, axis), (theirs, ours)) in product(_kept(got.ndim), effects.items()):
+        whole = question.a[name].dtype.kind in "iub"  # another whole number may give the same answer
+        read, meant = (_along(kept, y == BEYOND) for y in (theirs, ours))
+        more, less = read & ~_along(kept, ours > 0), meant & ~_along(kept, theirs > 0) & (not whole)
+        if (more | less).any() and (len(kept) < 2 if whole else True) and (kept or not (read.any() and meant.any())):
+            part = _part(_names(question), kept, more | less)
+            at = (slice(None), *part[1])
+            finding = _finding(name, f"{name}[{':, ' * axis}", part, read[at], meant[at])
+            as_many = bool((read.sum(axis=0) == meant.sum(axis=0)).all() and meant.any(axis=0).all())
+            found.append(((len(kept), meant.mean()), as_many, finding))
+    for _, as_many, finding in sorted(found, key=lambda each: each[0])[:1]:
+        if as_many:  # an index is another one
+            report.diagnosis.append(finding)
+        else:  # what is read too much, or not at all, may have any cause
+            report.failed("reads", finding.sentence)
+        report.advice.append(finding.remedy)
+
+
+def _axes(caller: Caller, question: engine.Question) -> Iterator[tuple[str, int]]:
+    """The axes of the arrays that the function receives; of equal ones the first that has few entries."""
+    a = question.a
+    arrays = [name for name in caller.tensors(a) if isinstance(a[name], np.ndarray) and a[name].ndim]
+    every = [(size, name, axis) for name in arrays for axis, size in enumerate(a[name].shape) if 1 < size <= MOST[0]]
+    few = [each for each in every if each[0] * question.right.size <= MOST[1]]
+    yield from ((name, axis) for _, name, axis in sorted(few, key=lambda each: each[0]))
+
+
+def _effects(f: Answer, a: Arguments, y: np.ndarray, bound: np.ndarray, name: str, axis: int) -> np.ndarray:
+    """How each number of an answer changes with each entry of an axis: `(entries, *shape of the answer)`."""
+    size, kind = a[name].shape[axis], a[name].dtype.kind
+    found = np.zeros((size, *y.shape), dtype=np.int8)
+    for entry in range(size):
+        place = (slice(None),) * axis + (entry,)
+        for step in range(kind != "b", min(size, TRIES + 1) if kind in "iub" else 2):
+            changed = a[name].copy()
+            taken = (slice(None),) * axis + ((entry + step) % size,)
+            changed[place] = changed[taken] if step else ~changed[place]
+            with np.errstate(all="ignore"):
+                other = f(Arguments(a | {name: changed}))
+                by = np.abs(other - y) if other.shape == y.shape else np.zeros_like(y)
+                found[entry] = np.maximum(found[entry], CHANGED * (by > 0) + (BEYOND - CHANGED) * (by > bound))
+    return found
+
+
+def _kept(ndim: int) -> Iterator[tuple[int, ...]]:
+    """The axes of an answer of which a part is looked at: the answer as a whole, parts along one axis, along two."""
+    return chain.from_iterable(combinations(range(ndim), n) for n in (0, 1, 2))
+
+
+def _along(kept: tuple[int, ...], effects: Any) -> Any:
+    """Whether any number of a part of the answer changes with an entry, of the parts along the axes that are kept."""
+    return effects.any(axis=tuple(i + 1 for i in range(effects.ndim - 1) if i not in kept))
+
+
+def _names(question: engine.Question) -> list[str]:
+    """What the axes of the answer are called; of a mask or a bias the last one counts keys."""
+    called = names(question)
+    return [*called[:-1], "keys" if called[-1] == "rows" in called[:-1] else called[-1]]
+
+
+def _part(called: list[str], kept: tuple[int, ...], differ: np.ndarray) -> tuple[str, tuple[int, ...], str]:
+    """The first part of the output whose entries are others, its place, and how many such parts there are."""
+    parts = differ.any(axis=0)
+    place = tuple(map(int, np.argwhere(parts)[0]))
+    words = ", ".join(f"{called[axis].removesuffix('s')} {i}" for axis, i in zip(kept, place, strict=True))
+    return words and f"{words} of ", place, f"; so {parts.sum()} of {parts.size} differ" if parts.sum() > 1 else ""
+
+
+def _finding(name: str, index: str, part: tuple[str, Any, str], read: np.ndarray, meant: np.ndarray) -> Finding:
+    yours, right = (f"changes with {_entries(index, y)}" for y in (read, meant))
+    more, less = read & ~meant, meant & ~read
+    words = f"how {_entries(index, more)} gets" if more.any() else f"why {_entries(index, less)} does not get"
+    into, sentence = (
+        part[0].removesuffix(" of ") or "the result",
+        f"{part[0]}your output {yours}; the right one {right}{part[2]}",
+    )
+    return Finding(f"other_entries_of_{name}", sentence, f"Find out {words} into {into}.")
+
+
+def _entries(index: str, read: np.ndarray) -> str:
+    """Entries as an index of numpy.
+
+    >>> _entries("k[:, ", np.array([False, True, True])), _entries("k[", np.array([True, False, True]))
+    ('k[:, 1:3]', 'k[[0, 2]]')
+    """
+    entries = [int(i) for i in np.flatnonzero(read)]
+    if not entries:
+        return f"no entry of {index.split('[')[0]}"
+    straight = entries == [*range(entries[0], entries[-1] + 1)]
+    return f"{index}{entries[0] if len(entries) == 1 else f'{entries[0]}:{entries[-1] + 1}' if straight else entries}]"

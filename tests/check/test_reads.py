@@ -1,0 +1,67 @@
+"""Which entries of its inputs a wrong function reads: found by changing them, and not said where it reads the right ones."""
+
+from operator import attrgetter
+
+import numpy as np
+import pytest
+
+from posref import check, ops
+from posref.check import engine
+from posref.check.call import Caller
+from posref.check.implementation import example
+from posref.check.report import Report
+from posref.check.stages.reads import other_reads
+from tests.every import every
+
+SINKS, WINDOW = {"scale": 8**-0.5, "sinks": True, "heads": 8}, {"width": 8, "causal": True}
+OPS = [op for system in ops.names() for op in ops.system(system).values()]
+
+
+def sinks_of_the_group(q, k, v, mask, sinks):
+    scores = np.where(mask, q @ k.swapaxes(-1, -2) / 8**0.5, -np.inf)
+    own = np.broadcast_to(sinks[np.arange(len(sinks)) // 4 * 4][:, None, None], (*scores.shape[:-1], 1))
+    scores = np.concatenate([scores, own], axis=-1)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return (weights / weights.sum(axis=-1, keepdims=True))[..., :-1] @ v
+
+
+def one_window_for_all(query_positions, key_positions):
+    offsets = query_positions[..., :, None] - key_positions[..., None, :]
+    return (offsets >= 0) & (query_positions[..., -1:, None] - key_positions[..., None, :] < 8)
+
+
+def outputs_for_inputs(x, kernel, state):
+    rows = np.concatenate([state, x], axis=1)
+    kept = sum(rows[:, t : t + x.shape[1]] * kernel[:, t] for t in range(kernel.shape[1]))
+    return np.concatenate([state, kept], axis=1)[:, 1 - kernel.shape[1] :]
+
+
+@pytest.mark.parametrize(
+    ("fn", "name", "settings", "sentence"),
+    [
+        (sinks_of_the_group, "attention.attend", SINKS, ("head 1", "sinks[0]", "sinks[1]")),
+        (one_window_for_all, "attention.window_mask", WINDOW, ("row 0", "query_positions[:, [0, 4]]", "query_positions[:, 0]")),
+        (outputs_for_inputs, "convolution.keep", {}, ("", "kernel[:, 0:4]", "no entry of kernel")),
+    ],
+)
+def test_entries_that_are_read(fn, name, settings, sentence):
+    report = check.check(fn, name, **settings)
+    part, theirs, right = sentence
+    words = f"{part} of your output".removeprefix(" of ") + f" changes with {theirs}; the right one changes with {right}"
+    assert any(line.split(": ", 1)[1].removeprefix("reads: ").startswith(words) for line in str(report).split("\n")[1:]), report
+
+
+@every(OPS, name=attrgetter("name"), parts=8)
+def test_other_numbers_of_the_same_entries_are_no_other_entries(op):
+    """Each number of the right result changed alone: what it depends on stays."""
+    a = op.make(**example(op))
+
+    def fn(*arrays):
+        right = np.asarray(op.spec(**a | dict(zip(received, arrays, strict=True))))
+        return ~right if right.dtype.kind == "b" else 3 * right + 1
+
+    received = [name for name in op.given if a.get(name) is not None]
+    caller, report = Caller(fn, op, None, None, "bhnd", "batch"), Report(op.name)
+    question = engine.Question(op, a, ("f32",))
+    other_reads(report, caller, question, np.asarray(caller(a)).reshape(question.right.shape))
+    assert report == Report(op.name)
