@@ -34,7 +34,8 @@ def answer(arguments):
         return json.dumps(options, indent=2) if arguments.json else longer.page(options)
     if other:
         changes = output.differences(found, other)
-        return json.dumps(changes, indent=2) if arguments.json else "\n".join(changes) or "the positions are the same"
+        words = [f"{arguments.file} -> {arguments.diff}", *changes] if changes else ["the positions are the same"]
+        return json.dumps(changes, indent=2) if arguments.json else "\n".join(words)
     return json.dumps(found.as_dict(), indent=2) if arguments.json else describe(found, arguments.file)
 
 

@@ -16,6 +16,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     keys_before what multiplies keys before their rotation, likewise
     parameters  how rope_parameters are put together (posref.explain.parameters)
     without     what stands there where a file has none
+    forward     the positions that the module takes, where they are not 0, 1, 2, ..
     kinds       rule of the layers (posref.explain.layer_kinds); layers: the key that counts them, where it is another one
     window      which kinds see a window: its key, what is added to it, whether it reaches to both sides
     nope        which kinds do not rotate, or the key of a list
@@ -827,8 +828,22 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "unlimited_ocr_text": {"like": "llama", "head": "hidden", "kinds": {"keys": ()}},
     # sound
     "lasr_encoder": {"like": "llama", "causal": False},
+    "nemotron3_diarization_audio": {"like": "glmasr_encoder", "partial": 1.0},
+    "nemotron3_5_transcribe_asr_audio": {
+        "like": "nemotron3_diarization_audio",
+        "norm": "before",
+        "without": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5},
+    },
+    "nemotron3_5_transcribe_word_timestamp": {"like": "nemotron3_5_transcribe_asr_audio"},
     "glmasr_encoder": {"like": "partial", "partial": 0.5, "causal": False},
-    "timesfm2_5": {"like": "llama", "scale": None, "norm": "after", "asks": False},
+    "timesfm2_5": {
+        "like": "llama",
+        "scale": None,
+        "norm": "after",
+        "asks": False,
+        "forward": "arange(n) - (~mask).sum()",
+        "cached": None,
+    },
     "pe_audio_encoder": {"like": "interleaved", "causal": False, "norm": "before"},
     # pictures
     "axial": AXIAL,
@@ -842,6 +857,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "sapiens2": {"like": "dinov3_vit", "norm": "before", "norm_if": "use_qk_norm"},
     "gemma4_vision": {"like": "axial", "axes": "blocks", "scale": 1.0, "norm": "before"},
     "step3p5_vision": {"like": "axial", "axes": "wh", "input": "learned"},
+    "inkling2_vision": {"like": "axial", "axes": "wh_from_one", "input": "learned", "layout": "interleaved"},
     "kimi_k25_vision": {"like": "axial", "layout": "half", "axes": "wh_alternating"},
     "llama4_vision_model": {
         "like": "axial",

@@ -24,8 +24,8 @@ WHY = {
 
 CONVOLUTIONS = (  # without attention
     "align_vision_model bit convnext convnextv2 dac dinov3_convnext efficientnet fastspeech2_conformer_hifigan "
-    "flava_image_codebook focalnet hgnet_v2 mobilenet_v1 mobilenet_v2 pp_lcnet pp_lcnet_v3 pp_lcnet_v4 qwen2_5_omni_bigvgan "
-    "regnet resnet rt_detr_resnet speecht5_hifigan superpoint textnet univnet uvdoc_backbone "
+    "flava_image_codebook focalnet hgnet_v2 mobilenet_v1 mobilenet_v2 muse_spark_audio pp_lcnet pp_lcnet_v3 pp_lcnet_v4 "
+    "qwen2_5_omni_bigvgan regnet resnet rt_detr_resnet speecht5_hifigan superpoint textnet univnet uvdoc_backbone "
     "vibevoice_acoustic_tokenizer vibevoice_acoustic_tokenizer_decoder vibevoice_acoustic_tokenizer_encoder"
 )
 CONVOLVED = (  # with attention that has no term for position
@@ -92,6 +92,51 @@ REASONS = {
         "stand beside their features": "dab-detr",
         "a learned table at the input, and learned terms for rows and columns in the scores": "seggpt",
         "sinusoids at the input; trained numbers per feature scale the queries": "timesfm",
+        "rotations in the first head alone, and masks of blocks": "qwen2_5_omni_dit",
+        "rotations by frame, by row and by column, each of a third of a head": "minimax_m3_vl_vision vjepa2",
+        "rotations by row and column of queries and keys, of which convolutions join several": "efficientloftr",
+        "part of queries, keys and values rotates": "clvp_encoder",
+        "sinusoids counted from 1 at the input, and a convolution of the values in each layer": "fun_asr_nano_encoder",
+        "terms of sinusoids of the distance, as in Transformer-XL, within blocks of frames": "gemma3n_audio gemma4_audio",
+        "a learned bias for each offset up to bias_max_distance, and convolutions": "phi4_multimodal_audio",
+        "neighbourhood attention with a learned bias for each offset; not compared, since its module needs natten": "dinat",
+        "the biases of Swin, of a picture made of sound": "clap_audio_model",
+        "the biases of Swin v2, of stages of one size": "swin2sr",
+        "Inkling's bias, of queries and keys whose lengths are cut, with sinks made of the tokens": "inkling2_text",
+        "rows of codebooks: each of them has weights of its own": "moshi_depth",
+        "a learned table at the input; layers see windows of the picture": "hiera sam2_hiera_det_model",
+        "a learned table at the input; trained queries join in the last layers": "eomt videomt",
+        "as in DINOv3; trained queries join in the last layers": "eomt_dinov3",
+        "a learned table at the input of each stage, whose keys a convolution makes": "pvt",
+        "a learned table at the input; trained tokens of groups gather the patches": "groupvit_vision_model",
+        "a learned table at the input; not compared, since transformers maps its configuration to no module": (
+            "bridgetower_vision_model idefics_vision"
+        ),
+        "a learned table of the patches of a frame, and one of the frames": "videoprism_vision_model",
+        "a learned table of the patches, and learned vectors for tiles, which are gated": "mllama_vision_model",
+        "learned tables of tokens, and of frames, rows and columns of a video": "tvp",
+        "learned tables of places and of boxes in two streams, whose scores are added": "lilt",
+        "a learned table of tokens; objects have projections of their boxes": "lxmert",
+        "trained latents read the patches, which have no term here": "idefics_perciever",
+        "the mean of a group of patches reads them; it has no term for position": "molmo2_adapter",
+        "convolutions and sinusoids at the input of sound, sinusoids at that of text; learned vectors for offsets": "speecht5",
+        "a learned table at the input, stretched to the length of the text; the first and last layers are convolutions": (
+            "sam3_lite_text_text_model"
+        ),
+        "as in SAM; not compared, since transformers has no module of its own for it": "pp_chart2table_vision",
+        "RoPE in interleaved pairs; patches of bytes read these layers, or they read patches": (
+            "blt_local_decoder blt_local_encoder"
+        ),
+        "latent attention with RoPE; windowed layers have widths, heads and a base of their own (swa_ keys)": "dots3_note_text",
+        "RoPE of half of a head; released files write its sizes in whisper_config": "dots3_note_audio_encoder",
+        "attention to the memory rotates by row and column; convolutions join the memory": (
+            "edgetam_video sam2_video sam3_tracker_video"
+        ),
+        "an LSTM reads the tokens in order": "nemotron3_5_asr nemotron_asr_streaming",
+        "terms of sinusoids of the distance, factored or shifted, of tokens that each block pools": "funnel",
+        "convolutions, and attention to the prompt without a term for position": (
+            "sam3_lite_text_mask_decoder sam3_mask_decoder"
+        ),
         "auto-correlation instead of attention: it aligns the series by shifts": "autoformer",
     }.items()
     for name in names.split()

@@ -44,8 +44,8 @@ BY_THE_MASK = {
 # modules of transformers whose vision layers are given several pictures as one row: get_vision_cu_seqlens of vision_utils.py
 PACKED = (
     "cohere_compass cosmos3_edge dots3_note ernie4_5_vl_moe exaone4_5 glm4v glm4v_moe glm5_next glm_image glm_ocr hunyuan_vl "
-    "lfm3_vl muse_glimmer muse_spark paddleocr_vl qwen2_5_omni qwen2_5_vl qwen2_vl qwen3_5 qwen3_5_moe qwen3_omni_moe qwen3_vl "
-    "qwen3_vl_moe qwen4_exp video_llama_3"
+    "inkling2 lfm3_vl muse_glimmer muse_spark paddleocr_vl qwen2_5_omni qwen2_5_vl qwen2_vl qwen3_5 qwen3_5_moe "
+    "qwen3_omni_moe qwen3_vl qwen3_vl_moe qwen4_exp video_llama_3"
 )
 SEGMENTS = {
     **dict.fromkeys(PACKED.split(), "patches of one picture, or of one frame of a video, see each other"),

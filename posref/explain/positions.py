@@ -66,7 +66,7 @@ def _forward(settings, group):
     if group.encoding == "alibi":  # BLOOM and Falcon count the tokens of the mask, MPT places
         return ROWS.get(settings.family.get("rows"), TOKENS)
     if group.encoding not in ("learned", "learned_and_buckets", "sinusoidal"):
-        return PLACES
+        return settings.family.get("forward", PLACES)
     pad = settings.count("pad_token_id", least=0)
     return ROWS[settings.family.get("rows", "bert")].format(pad="pad_token_id" if pad is None else pad, first=(pad or 0) + 1)
 

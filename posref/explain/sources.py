@@ -43,10 +43,10 @@ def model(name):
 
 
 def _near(path):
-    """Names of shipped models like the one that was asked for: those that begin with it or are spelled like it."""
+    """Names of shipped models like the one that was asked for: one begins with the other, or they are spelled alike."""
     asked = _plain(str(path).rsplit("/", 1)[-1])
     names = {_plain(each): each for each in models()}
-    begin = [each for plain, each in names.items() if len(asked) > 1 and plain.startswith(asked)]
+    begin = [each for plain, each in names.items() if len(asked) > 1 and (plain.startswith(asked) or asked.startswith(plain))]
     like = difflib.get_close_matches(asked, list(names), n=3, cutoff=0.5)
     return list(dict.fromkeys([*begin, *(names[plain] for plain in like)]))[:6]
 

@@ -379,7 +379,7 @@ def mask(layer, call, aspects):
         height, width = models.GRID
         side = layer.get("window_side", height * width)
         lengths = {min(side, height - i) * min(side, width - j) for i in range(0, height, side) for j in range(0, width, side)}
-        if rows not in lengths:
+        if rows - (layer["model_type"] == "inkling2_vision") not in lengths:  # whose pictures have a class token each
             yield f"{rows} of its patches see each other, explained as: {layer['segment']}"
     if layer["mask_unknown"] or layer["causal"] is None:
         aspects["mask"] = "the explanation says that it does not know the mask"

@@ -149,6 +149,9 @@ SPECIAL = {  # what a class needs beside its sizes
     "hunyuan_vl_text": {"head_dim": 16, "rope_parameters": {"rope_theta": 20000.0, "mrope_section": [2, 2, 2, 2]}},
     "rf_detr_dinov2": {"num_windows": 2, "image_size": 64, "window_block_indexes": [0, 1, 3]},
     "lw_detr_vit": {"num_windows": 4, "image_size": 64, "window_block_indices": [0, 1, 3]},
+    **{name: {"num_key_value_heads": 4} for name in ("nemotron3_diarization_audio", "nemotron3_5_transcribe_asr_audio")},
+    "nemotron3_5_transcribe_word_timestamp": {"num_key_value_heads": 4, "blank_token_id": 3},
+    "inkling2_vision": {"spatial_merge_size": 1},
     "mobilebert": {"intra_bottleneck_size": 32},
     **{name: {"attention_type": "original_full"} for name in ("big_bird", "bigbird_pegasus")},
     **{name: {"num_queries": 7, "d_model": 64, "image_size": 96} for name in ("conditional_detr", "detr", "table-transformer")},
@@ -344,10 +347,13 @@ def left_padded(model, padding=3):
 
 def grid_of(model, inputs):
     """Rows and columns of the patches of the picture of these inputs; None without one."""
-    if "pixel_values" not in inputs or "pixel_position_ids" in inputs:
-        return POOLED if "pixel_position_ids" in inputs else GRID if any("grid" in name for name in inputs) else None
+    if "pixel_position_ids" in inputs:
+        return POOLED
+    if any("grid" in name for name in inputs):
+        return GRID
     patch = getattr(model.config, "patch_size", None)
-    return tuple(side // patch for side in inputs["pixel_values"].shape[-2:]) if isinstance(patch, int) else None
+    pictured = "pixel_values" in inputs and isinstance(patch, int)
+    return tuple(side // patch for side in inputs["pixel_values"].shape[-2:]) if pictured else None
 
 
 def step(model, cached):
@@ -449,6 +455,8 @@ def inputs_of(model):
         first = next(iter(names))
         inputs[grid] = torch.tensor([[1, *GRID]])
         inputs[first] = torch.randn(24, *_patch(model))
+        if configuration.model_type == "inkling2_vision":
+            inputs[first] = inputs[first].reshape(24, configuration.patch_size, -1, 3)
         if "merge_sizes" in names:
             inputs["merge_sizes"] = torch.tensor([1])
     elif "pixel_position_ids" in names:
