@@ -9,11 +9,12 @@ from functools import cache
 
 import numpy as np
 
-from posref import discovery, ops, vectors
+from posref import discovery, ops
 from posref.check import check
 from posref.check.implementation import _laid_out, _lengths, _same
 from posref.check.tensors import dtype_name
 from posref.ops.probe import EXTENTS, POSITIONS
+from tests import golden
 
 OPS = [op for system in ops.names() for op in ops.system(system).values()]
 SHAPES = ({"batch": 1}, {"heads": 1}, {"n_query": 1}, {"n_query": 7}, {"n_query": 9}, {"n_key": 8}, {"head_dim": 12})
@@ -165,7 +166,7 @@ def _known(op):
 def _cases():
     """The settings of the golden cases of each op; 0 stands for None in a file where None is the default."""
     found = {}
-    for case in vectors.cases():
+    for case in golden.cases():
         op, _ = ops.of_case(case)
         wanted = {name: p for name, p in _parameters(op).items() if name != "positions"}
         said = {name: value for name, value in {**case.tensors, **case.params}.items() if name in wanted}

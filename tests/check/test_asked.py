@@ -185,8 +185,7 @@ ASKING = [
 ]
 
 
-@pytest.mark.parametrize("axes", AXES)
-@pytest.mark.parametrize("ask", ASKING)
+@pytest.mark.parametrize(("ask", "axes"), list(zip(ASKING, [*AXES, *AXES], strict=False)))
 def test_axes_reach_every_way_of_asking(ask, axes):
     def ranks(x, positions):
         assert x.ndim == len(axes), "wrong rank"

@@ -21,12 +21,12 @@ from posref.check.rotary.phases import stages
 from posref.check.stages.later_questions import decides, later_question
 from posref.check.stages.shapes import BATTERY, LARGE, _shapes
 from posref.check.verdict import SHORT, decided, judged
-from tests import own
+from tests import golden, own
 from tests.every import every
 from tests.ops.test_ops import OPS, settings
 
 DTYPES = ("float32", "bfloat16", "float16")
-CASES = [case for case in vectors.cases() if 0 < case.expected.size <= 2000]
+CASES = [case for case in golden.cases() if 0 < case.expected.size <= 2000]
 
 
 def of_each_setting():

@@ -13,6 +13,7 @@ from posref.check.report import Report
 from posref.check.tensors import round_to
 from posref.check.wrong_elements import not_computed
 from posref.relative import alibi
+from tests import golden
 from tests.every import every
 from tests.ops.test_ops import OPS, settings
 
@@ -598,7 +599,7 @@ def test_who_is_named_has_these_numbers_always(op):
         asked(*case)
 
 
-LOW = [case for case in vectors.cases() if any(model.startswith("bf16") for model in case.models) and case.expected.size <= 500]
+LOW = [case for case in golden.cases() if any(model.startswith("bf16") for model in case.models) and case.expected.size <= 500]
 
 
 def no_other_factor_is_named(case, dtype, factor):

@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from posref import ops, vectors
+from posref import ops
 from posref.check import engine
 from posref.check.ranged import BY_DTYPE as MODELS
 from posref.ops.probe import painted
+from tests import golden
 from tests.every import every
 
 pytestmark = pytest.mark.slow
@@ -18,7 +19,7 @@ SPEC = importlib.util.spec_from_file_location("low", Path(__file__).parent / "lo
 low = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(low)
 
-CASES = [case for case in vectors.cases() if case.cond]
+CASES = [case for case in golden.cases() if case.cond]
 
 
 def outcome(op, arguments, models, got, questions, gauge="none"):

@@ -5,9 +5,10 @@ import contextlib
 import numpy as np
 import pytest
 
-from posref import ops, vectors
+from posref import ops
 from posref.check import diagnose
 from posref.check.tensors import round_to
+from tests import golden
 from tests.every import every
 
 pytestmark = pytest.mark.slow
@@ -20,7 +21,7 @@ DECLARED = {
 CONSTANT_IN_BF16 = {("alibi/signed/h8/collision", "f16_key_form")}  # steps of 4 at 4096 are below its spacing: no bias is left
 
 
-@every(vectors.cases(), name=lambda case: case.id, parts=16)
+@every(golden.cases(), name=lambda case: case.id, parts=16)
 def test_every_flag_of_a_case_is_named(case):
     """What a mistake gives, rounded to float32 and where the case allows it to bfloat16, has its name among the diagnoses."""
     op, arguments = ops.of_case(case)
@@ -49,7 +50,7 @@ def test_every_flag_of_a_case_is_named(case):
 
 def test_nothing_is_named_where_no_mistake_is():
     """One wrong element is no mistake of the list."""
-    for case in vectors.cases():
+    for case in golden.cases():
         got = case.expected.astype(float)
         if got.size > 8:
             got.flat[got.size // 2] += 2 if np.isin(got, (0, 1)).all() else 1  # in a mask 1 may be a mistake's

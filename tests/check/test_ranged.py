@@ -6,9 +6,10 @@ import pytest
 from posref import ops, vectors
 from posref.check.engine import distance, lifted
 from posref.check.ranged import Ranged, allowed, units
+from tests import golden
 from tests.every import every
 
-WITH_TOLERANCE = [case for case in vectors.cases() if case.cond]
+WITH_TOLERANCE = [case for case in golden.cases() if case.cond]
 
 
 @every(WITH_TOLERANCE, name=lambda case: case.id)
@@ -33,7 +34,7 @@ def test_specifications_run_on_numbers_with_error(case):
 def test_mistakes_run_on_numbers_with_error(step):
     """The bound of a wrong answer comes from the mistake itself."""
     cannot = set()
-    for case in vectors.cases()[::step]:
+    for case in golden.cases()[::step]:
         op, arguments = ops.of_case(case)
         u = units("f32")
         for flag in case.flags:

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from posref import ops, vectors
+from posref import ops
 from posref.check import check, diagnose, engine, other_settings
 from posref.check.tensors import round_to
+from tests import golden
 from tests.every import every
 
-IN_F32 = [case for case in vectors.cases() if "f32" in case.models and case.expected.size < 20000]
+IN_F32 = [case for case in golden.cases() if "f32" in case.models and case.expected.size < 20000]
 
 
 def tried(case):
@@ -68,7 +69,7 @@ def named(case, every):
             assert differ >= 3 or not invented & {each.name for each in report.diagnosis}, (name, str(report))
 
 
-@every(list(vectors.cases()), name=lambda case: case.id, parts=4)
+@every(golden.cases(), name=lambda case: case.id, parts=4)
 def test_the_settings_of_every_op_are_tried_without_an_error(case):
     """Refusals, overflows and other shapes have no place; nothing else is raised, and the candidates are few."""
     op, arguments = ops.of_case(case)
@@ -101,6 +102,6 @@ def test_few_bits_hide_no_number():
 
 def test_a_magnitude_alone_is_no_two_mistakes():
     """Where no positions 0 and 1 are, the phases say no frequencies, and yet the size of the pairs."""
-    case = next(case for case in vectors.cases() if case.id.startswith("rope/") and case.id.endswith("sparse1m"))
+    case = next(case for case in golden.cases() if case.id.startswith("rope/") and case.id.endswith("sparse1m"))
     (finding,) = diagnose(case, 2 * case.expected).diagnosis
     assert finding.name == "magnitude 2"

@@ -11,7 +11,7 @@ from posref import ops, vectors
 from posref.check import check
 from posref.ops import Arguments, NotHere, pages
 from posref.relative import alibi
-from tests import own
+from tests import golden, own
 from tests.every import every
 from tests.settings import settings
 
@@ -75,7 +75,7 @@ def test_flags_are_the_mistakes_of_the_system(name):
         assert words == known[flag] if flag in known else words["bug"] == shared[flag].bug
 
 
-OF_CASES = {case.id: ops.of_case(case)[0].name for case in vectors.cases()}
+OF_CASES = {case.id: ops.of_case(case)[0].name for case in golden.cases()}
 
 
 @every(OPS, name=lambda op: op.name)
@@ -89,7 +89,7 @@ def test_the_first_wrong_value_of_a_mistake_is_of_its_own_op(op):
 DECLARED = {("t5.cross_attend", "bias_in_cross_attention"), ("floater.field", "whole_size")}
 
 
-@every(vectors.cases(), name=lambda case: case.id)
+@every(golden.cases(), name=lambda case: case.id)
 def test_every_flag_of_a_case_is_told_apart(case):
     op, arguments = ops.of_case(case)
     for flag in case.flags:
@@ -176,7 +176,7 @@ def test_arguments_are_attributes():
 
 def test_a_mistake_answers_or_says_why_not():
     """No place, or refused by the specification in its own words; anything else is a mistake that a change left behind."""
-    asked = [ops.of_case(case) for case in vectors.cases()]
+    asked = [ops.of_case(case) for case in golden.cases()]
     every = [ops.op(f"{system}.{name}") for system in ops.names() for name in ops.system(system)]
     asked += [
         (op, op.make()) for op in every if all(p.default is not p.empty for p in inspect.signature(op.make).parameters.values())

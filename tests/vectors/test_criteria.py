@@ -11,8 +11,9 @@ from posref.relative import alibi, t5
 from posref.rotary import rope
 from posref.vectors.models import differences, ratios, rms, tolerance
 from proofs.vectors import _honest
+from tests import golden
 
-JUDGED = [case for case in vectors.cases() if case.rms]
+JUDGED = [case for case in golden.cases() if case.rms]
 RELEASED = [c for path in sorted(vectors.DIRECTORY.glob("released/*.json")) for c in vectors.released(path.stem).cases if c.rms]
 EVERY = [*JUDGED, *RELEASED, *vectors.kernels()]
 f32 = np.float32
@@ -22,7 +23,7 @@ PAIRS = [(case, model) for case in EVERY for model in case.rms]
 def test_attention_and_wide_tolerances_have_it():
     """Attention in float32 and 16 bits; other cases in models whose tolerances hold the output divided by 1.1."""
     kernels = vectors.kernels()
-    for case in [*vectors.cases(), *RELEASED, *kernels]:
+    for case in [*golden.cases(), *RELEASED, *kernels]:
         wide = {
             m for m in case.models if case.cond and case.expected.any() and vectors.worst(case, case.expected / 1.1, m) <= 1
         }
@@ -37,7 +38,7 @@ def test_attention_and_wide_tolerances_have_it():
 @pytest.mark.parametrize("factor", [1.2, 1.1, 1 / 1.1])
 def test_outputs_times_a_factor_fail(factor):
     """In every model of every case that is no integer and not 0, those without r too; kernels have none in float32."""
-    pairs = [(case, m) for case in vectors.cases() for m in case.models if case.cond and case.expected.any()] + PAIRS
+    pairs = [(case, m) for case in golden.cases() for m in case.models if case.cond and case.expected.any()] + PAIRS
     passed = [f"{case.id} in {m}" for case, m in pairs if vectors.error(case, factor * case.expected, m) <= 1]
     assert passed == []
 
@@ -295,7 +296,7 @@ def test_wrong_frequencies_are_refused(wrong):
 
 def test_growth_by_its_definition():
     """The larger quotient of the two k over all pairs, and no smaller than any of them."""
-    for case in (case for case in vectors.cases() if case.growth):
+    for case in (case for case in golden.cases() if case.growth):
         t, dim = np.arange(case.params["dim"] // 2), case.params["dim"]
         exponent = 2 * t * np.log(case.params["base"]) / dim
         largest = ((exponent + 3 * t + 4) / (3 * exponent + 4)).max()

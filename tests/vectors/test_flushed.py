@@ -3,10 +3,11 @@
 import numpy as np
 
 from posref import ops, vectors
+from tests import golden
 from tests.every import every
 
 NORMAL = 2.0**-126
-CASES = [case for case in vectors.cases() if case.cond is not None and "f32" in case.models]
+CASES = [case for case in golden.cases() if case.cond is not None and "f32" in case.models]
 
 
 def flushed(y):

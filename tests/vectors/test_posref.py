@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from posref import ops, vectors
+from tests import golden
 from tests.every import every
 
-CASES = vectors.cases()
+CASES = golden.cases()
 
 
 def evaluate(case):

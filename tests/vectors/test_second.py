@@ -6,6 +6,7 @@ import pytest
 
 from posref import vectors
 from proofs.vectors import _second
+from tests import golden
 
 ONE = ("rope/half/d92-b1e6/far", "value/half-undone/d6-b1e4/batch", "alibi/slopes/h112-b8/slopes", "learned/any/r10-d3/encode")
 
@@ -18,7 +19,7 @@ def test_every_value_comes_out_again():
 
 def test_every_op_that_makes_floats_is_one():
     cases = {}
-    for case in vectors.cases():
+    for case in golden.cases():
         cases.setdefault(f"{case.id.split('/')[0]}.{case.op}", []).append(case)
     for name in ("index.steps", "scaling.ntk", "complex_order.encode"):
         assert name in _second.FLOATS.split()

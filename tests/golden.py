@@ -1,0 +1,7 @@
+"""The golden cases, read from their files once in a process."""
+
+import functools
+
+from posref import vectors
+
+cases = functools.cache(vectors.cases)
