@@ -9,10 +9,10 @@ from posref.check import check, edits
 from posref.check.engine import Question
 from posref.check.implementation import example
 from posref.relative import swin
+from tests import own
 from tests.every import every
 
-OPS = [op for system in ops.names() for op in ops.system(system).values()]
-REAL = [op for op in OPS if np.size(op.spec(**op.make(**example(op)))) > 1]
+REAL = [op for op in own.OPS if np.size(op.spec(**op.make(**example(op)))) > 1]
 
 
 def retention_without_decay_within_a_chunk(q, k, v, decays, state):

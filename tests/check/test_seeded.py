@@ -10,9 +10,9 @@ from posref.check import check, check_rope
 from posref.check.implementation import example
 from posref.rotary import rope
 from tests.every import every
+from tests.own import OPS
 
 THETA = rope.frequencies(16)
-OPS = [op for system in ops.names() for op in ops.system(system).values()]
 SEEDS = range(1, 6)
 
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from posref.rotary import rope
-from tests.fast.bits import same_bits
+from tests.every import every
+from tests.fast.bits import other_memory, same_bits
 
 numba = pytest.importorskip("numba", reason="needs posref[fast]")
 fast = importlib.import_module("posref.fast.rope")
@@ -33,40 +34,6 @@ def some_tables(*shape, dtype=np.float64):
     return np.cos(angle).astype(dtype), np.sin(angle).astype(dtype)
 
 
-def strided(x):
-    """The same numbers laid out in other ways."""
-    yield "fortran", np.asfortranarray(x)
-    yield "transposed", np.ascontiguousarray(np.moveaxis(x, -2, 0)).transpose(*range(1, x.ndim - 1), 0, -1)
-    yield "packed", np.concatenate([x, x], axis=-1)[..., : x.shape[-1]]
-    yield "every other feature", np.repeat(x, 2, axis=-1)[..., ::2]
-    yield "backwards", np.ascontiguousarray(x[..., ::-1, ::-1])[..., ::-1, ::-1]
-    yield "unaligned", np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(x.dtype).reshape(x.shape)
-    yield "foreign byte order", x.astype(x.dtype.newbyteorder())
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("rows", [(2, 1, 9), (9,), (2, 4, 9), (1, 4, 1)])
-def test_every_memory_layout(layout, dtype, rows, monkeypatch):
-    monkeypatch.setattr(fast, "BLOCK", 256)  # many pieces
-    plain = random(2, 4, 9, 8, dtype=dtype)
-    cos, sin = some_tables(*rows, 3, dtype=dtype)
-    expected = rope.rotate(plain, cos, sin, layout=layout, rotary_dim=6)
-    for name, x in strided(plain):
-        got = fast.rotate(x, cos, sin, layout=layout, rotary_dim=6, threads=2)
-        assert same_bits(got, expected), name
-    for name, out in strided(np.zeros_like(plain)):
-        if out.flags.writeable and out.dtype.isnative:
-            assert fast.rotate(plain, cos, sin, layout=layout, rotary_dim=6, out=out) is out
-            assert same_bits(out, expected), name
-    for name, x in strided(plain):
-        if x.flags.writeable and x.dtype.isnative:
-            fast.rotate(x, cos, sin, layout=layout, rotary_dim=6, out=x, threads=2)
-            assert same_bits(x, expected), f"{name}, in place"
-    for (name, cosine), (_, sine) in zip(strided(cos), strided(sin), strict=True):
-        assert same_bits(fast.rotate(plain, cosine, sine, layout=layout, rotary_dim=6), expected), name
-
-
 PREPARED = [
     ((2, 4, 9, 8), (9,)),
     ((2, 4, 1, 8), (2, 1, 1)),
@@ -85,7 +52,7 @@ def test_a_prepared_rotation(shape, rows, dtype, layout, monkeypatch):
     turn = fast.rotator(like := np.ones(shape, dtype), *some_tables(*rows, 3, dtype=dtype), **asked)
     assert (like == 1).all()
     x, (cos, sin) = random(*shape, dtype=dtype, seed=2), some_tables(*rows, 3, dtype=dtype)
-    others = [(x, sin, cos), *((y, cos, sin) for _, y in strided(x)), (x, np.repeat(cos, 2, axis=-1)[..., ::2], sin)]
+    others = [(x, sin, cos), *((y, cos, sin) for _, y in other_memory(x)), (x, np.repeat(cos, 2, axis=-1)[..., ::2], sin)]
     for each in [*others, (x[..., :6], cos, sin), (x.astype(np.float64), cos, sin), (x, cos.astype(np.float64), sin)]:
         assert same_bits(turn(*each), rope.rotate(*each, **asked))
     for wrong in (x[..., :5], x.astype(bool), x.tolist()):
@@ -98,8 +65,7 @@ def test_a_prepared_rotation(shape, rows, dtype, layout, monkeypatch):
 DTYPES = (np.float32, np.float64, np.float16, np.int8, np.int32, np.int64, np.uint8, np.uint64)
 
 
-@pytest.mark.parametrize("x_dtype", DTYPES)
-@pytest.mark.parametrize(("cos_dtype", "sin_dtype"), [*itertools.product(FLOATS, FLOATS), (np.float32, np.float16)])
+@every([(x, *tables) for x in DTYPES for tables in (*itertools.product(FLOATS, FLOATS), (np.float32, np.float16))])
 def test_dtypes_promote_like_the_specification(x_dtype, cos_dtype, sin_dtype):
     x = np.abs(random(4, 5, 6)).astype(x_dtype)
     cos, sin = some_tables(5, 2)

@@ -19,6 +19,7 @@ import pytest
 
 import posref
 from posref.rotary import rope
+from tests.fast.bits import other_memory
 
 numba = pytest.importorskip("numba", reason="needs posref[fast]")
 fast = importlib.import_module("posref.fast.rope")
@@ -45,7 +46,12 @@ def test_in_place_is_exact(layout):
         view = x[:]  # another array object on the same cells
         assert fast.rotate(x, cos, sin, layout=layout, rotary_dim=width, out=view, threads=3) is view
         assert np.array_equal(x, expected)
-    frozen = x[:]
+    for _, other in other_memory(np.random.default_rng(0).standard_normal(x.shape)):
+        if other.flags.writeable and other.dtype.isnative:
+            expected = rope.rotate(other, cos, sin, layout=layout, rotary_dim=width)
+            assert fast.rotate(other, cos, sin, layout=layout, rotary_dim=width, out=other, threads=2) is other
+            assert np.array_equal(other, expected)
+    expected, frozen = x.copy(), x[:]
     frozen.flags.writeable = False  # the cells are written through `out` alone
     assert fast.rotate(frozen, cos, sin, layout=layout, rotary_dim=width, out=x) is x
     assert np.array_equal(x, rope.rotate(expected, cos, sin, layout=layout, rotary_dim=width))

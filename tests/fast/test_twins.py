@@ -18,7 +18,7 @@ import pytest
 from posref import attention, offsets
 from posref.relative import alibi, deberta, shaw, t5, transformer_xl
 from posref.rotary import rope
-from tests.fast.bits import random, same_bits
+from tests.fast.bits import other_memory, random, same_bits
 from tests.test_contract import wrong_values
 
 pytest.importorskip("numba", reason="needs posref[fast]")
@@ -297,18 +297,6 @@ def test_dtypes_of_content_alone_promote():
         given = deberta_scores(np.float64, 3, 4, 2, 2, terms=(False, False)) | {"convention": "paper"}
         given |= {n: given[n].astype(t) for n, t in zip("qk", dtypes, strict=True)}
         assert same_bits(fast["deberta"].scores(**given), deberta.scores(**given))
-
-
-def other_memory(x):
-    """The same numbers laid out in other ways."""
-    yield "fortran", np.asfortranarray(x)
-    yield "packed", np.concatenate([x, x], axis=-1)[..., : x.shape[-1]]
-    yield "every other", np.repeat(x, 2, axis=-1)[..., ::2]
-    yield "backwards", np.ascontiguousarray(x[..., ::-1])[..., ::-1]
-    yield "transposed", np.ascontiguousarray(np.moveaxis(x, -1, 0)).transpose(*range(1, x.ndim), 0)
-    yield "unaligned", np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(x.dtype).reshape(x.shape)
-    yield "foreign byte order", x.astype(x.dtype.newbyteorder())
-    yield "one row", np.broadcast_to(x[..., :1], x.shape)
 
 
 @of_every_twin
