@@ -116,8 +116,6 @@ def _ask(typing_context, address):
 
 def thread_count(function, threads, size):
     """How many threads to use: `threads`, or as many processors as pay for `size` written bytes if it is None."""
-    if threads is None and size < 2 * BYTES_PER_THREAD:
-        return 1
     if threads is None:
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return max(1, min(processors, size // BYTES_PER_THREAD))

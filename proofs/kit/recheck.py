@@ -8,6 +8,7 @@ values. Agreement at random points is no proof, but an identity that is false fa
 
 import functools
 import json
+import math
 import random
 import sys
 from fractions import Fraction
@@ -15,8 +16,7 @@ from pathlib import Path
 
 import mpmath
 
-mpmath.mp.dps = 60
-POINTS, ATTEMPTS, TERMS = 12, 60, 20_000
+DIGITS, POINTS, ATTEMPTS, TERMS = 60, 12, 60, 20_000
 TOLERANCE = mpmath.mpf(10) ** -35  # relative to the larger side; rounding is near 1e-58
 ONE, UNIT = {(): Fraction(1)}, {(("i", Fraction(1)),): Fraction(1)}
 
@@ -211,11 +211,23 @@ def _number(v):
     return mpmath.mpf(v.numerator) / v.denominator if isinstance(v, Fraction) else v
 
 
-def _draw(kind, source):
+def _draw(kind, source, reach=9):
+    """A number; one of `reach` is a root of a polynomial of a quarter of this degree with a chance of at most 1/4."""
     if kind in ("size", "natural", "integer"):
-        low, high = {"size": (1, 12), "natural": (0, 12), "integer": (-50, 50)}[kind]
+        low, high = {"size": (1, reach), "natural": (0, reach), "integer": (-reach, reach)}[kind]
         return Fraction(source.randint(low, high))
-    return Fraction(source.randint(1, 9), source.randint(2, 7)) * (1 if kind == "positive" else source.choice((1, -1)))
+    return Fraction(source.randint(1, reach), source.randint(2, 7)) * (1 if kind == "positive" else source.choice((1, -1)))
+
+
+def _degree(e):
+    """The greatest degree of a polynomial in an expression."""
+    if isinstance(e, str):
+        return 0
+    head, *args = e
+    degrees = [_degree(a) for a in args]
+    if head == "pow" and isinstance(args[1], str):
+        return degrees[0] * math.ceil(abs(Fraction(args[1])))
+    return 1 if head == "x" else sum(degrees) if head in ("mul", "pow", "sum") else max(degrees, default=0)
 
 
 def failure(left, right, symbols, functions, seed):
@@ -225,10 +237,12 @@ def failure(left, right, symbols, functions, seed):
             return None, True
     except NoNormalForm:
         pass
-    agreed = 0
+    agreed, reach = 0, max(12, 4 * _degree(left), 4 * _degree(right))
+    few = {"size": 12, "natural": 12} if _depth(left) or _depth(right) else {}  # a sum is written out
+    mpmath.mp.dps = DIGITS + int(reach / 4 * math.log10(reach))  # as many more as an angle may have before its point
     for attempt in range(ATTEMPTS):
         source = random.Random(f"{seed} {attempt}")
-        point = {name: _draw(kind, source) for name, kind in symbols.items()} | {"": f"{seed} {attempt}"}
+        point = {n: _draw(kind, source, few.get(kind, reach)) for n, kind in symbols.items()} | {"": f"{seed} {attempt}"}
         try:
             a, b = (_number(value(side, point, functions)) for side in (left, right))
         except ZeroDivisionError:

@@ -115,10 +115,27 @@ def test_a_large_result_begins_with_a_line_of_the_cache(dtype):
 # Threads
 
 
-def test_thread_count_by_size():
-    assert machine.thread_count("f", None, 1000) == 1
-    assert machine.thread_count("f", None, 2 * machine.BYTES_PER_THREAD - 1) == 1
-    assert 1 <= machine.thread_count("f", None, 2**60) <= os.cpu_count()
+def test_nothing_is_one_part():
+    assert machine.parts(0, 3) == [slice(0, 0)]
+
+
+def test_two_calls_run_at_one_time_in_two_threads():
+    """Each of them waits for the other."""
+    both = threading.Barrier(2, timeout=60)
+    machine.run(both.wait, [(), ()], 2)
+
+
+def test_thread_count_by_size(monkeypatch):
+    def count(size):
+        return machine.thread_count("f", None, int(size * machine.BYTES_PER_THREAD))
+
+    assert 1 <= count(2**40) <= os.cpu_count()
+    monkeypatch.setattr(machine, "os", types.SimpleNamespace(sched_getaffinity={0: [0, 4, 5]}.get))
+    assert [*map(count, (0, 0.9, 1.9, 2, 2.9, 3, 99))] == [1, 1, 1, 2, 2, 3, 3]
+    monkeypatch.setattr(machine, "os", types.SimpleNamespace(cpu_count=lambda: 2))
+    assert count(99) == 2
+    monkeypatch.setattr(machine, "os", types.SimpleNamespace(cpu_count=lambda: None))
+    assert count(99) == 1
     assert machine.thread_count("f", 7, 1) == 7
 
 

@@ -33,6 +33,9 @@ COMPILED = """_read _compiled_read _cosine_and_sine _compiled_cosine_and_sine _s
 REASONS = """
 *: if out.size > 0:  ->  if out.size >= 0: | nothing is written to an empty array
 *: if out.size > 0:  ->  if out.size > -1: | nothing is written to an empty array
+*_machine.thread_count: * or 1  ->  * or 0 | at least one thread works
+*_machine.run: if workers <= 0:  ->  if workers < 0: | no other thread begins to work
+*_machine.run: if workers <= 0:  ->  if workers <= -1: | no other thread begins to work
 *alibi.bias: return *form=form))  ->  * | the form "key" reads no query
 *offsets.dense: *_dense_calls(1,*  ->  *_dense_calls(2,* | the same cells in fewer pieces
 *rope._blocks: * else 0  ->  *len(sin) > 1* | cos and sin have one shape

@@ -583,6 +583,9 @@ TRUE = [
 FALSE = [
     (["exp", product(*(x_less(c, "n") for c in (3, 4, 5)))], "1"),
     (["exp", product(*(x_less(c, "k") for c in (0, 1, 2)))], "1"),
+    (["exp", product(*(x_less(c, "n") for c in range(1, 13)))], "1"),
+    (["cos", product(*(x_less(c, "k") for c in range(13)))], "1"),
+    (["exp", product(*(x_less(c, "z") for c in range(-50, 51)))], "1"),
     (SUMS[0], "0"),
     (["sum", "1", "j", "0", x_less(6, "n")], x_less(5, "n")),
     (["pow", ["sin", HALF], "2"], ["mul", "1/2", ["add", "1", ["cos", ["x", "x"]]]]),
@@ -590,7 +593,7 @@ FALSE = [
     (["pow", ["add", "1", ["exp", ["x", "x"]]], "-1"], ["add", "1", ["exp", ["mul", "-1", ["x", "x"]]]]),
     (["exp", ["mul", ["i"], ["x", "x"]]], ["add", ["sin", ["x", "x"]], ["mul", ["i"], ["cos", ["x", "x"]]]]),
 ]
-KINDS = {"n": "size", "k": "natural", "x": "real", "p": "positive", "j": "natural"}
+KINDS = {"n": "size", "k": "natural", "x": "real", "p": "positive", "j": "natural", "z": "integer"}
 
 
 @pytest.mark.parametrize(("left", "right"), TRUE)
