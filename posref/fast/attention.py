@@ -536,12 +536,13 @@ def _gather(s, values, sums):
         for value in (w, x, y, z):
             _fetch(value)
         for r in range(0, rows - 1, 2):
-            a, b = s[r, c:], s[r + 1, c:]
+            a = s[r, c], s[r, c + 1], s[r, c + 2], s[r, c + 3]
+            b = s[r + 1, c], s[r + 1, c + 1], s[r + 1, c + 2], s[r + 1, c + 3]
             for e in range(width):
                 sums[r, e] += a[0] * w[e] + a[1] * x[e] + a[2] * y[e] + a[3] * z[e]
                 sums[r + 1, e] += b[0] * w[e] + b[1] * x[e] + b[2] * y[e] + b[3] * z[e]
         for r in range(rows - rows % 2, rows):
-            a = s[r, c:]
+            a = s[r, c], s[r, c + 1], s[r, c + 2], s[r, c + 3]
             for e in range(width):
                 sums[r, e] += a[0] * w[e] + a[1] * x[e] + a[2] * y[e] + a[3] * z[e]
     for c in range(count - count % 4, count):
