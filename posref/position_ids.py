@@ -2,6 +2,8 @@ r"""Position ids: which position a token has where it is not its place in the ro
 
 Padding, packing, caches, parallel ranks and images all give a token another position than the place where it lies in memory.
 
+Also called: KV cache, packing, ReRoPE, Self-Extend, LM-Infinite.
+
 Definition. Positions are integers from 0; where no positions of queries and keys give them, offsets:
 
     padded        the number of tokens before it in its row, padding left out

@@ -816,6 +816,7 @@ MEANT = {
     "relative.tupe": "untied",
     "relative.alibi": "bloom",
     "rotary.scaling": "yarn",
+    "position_ids": "kv-cache, kv cache, packing",
     "rotary.axes": "qwen2-vl, xdrope, riflex, qwen-image",
     "relative.shaw": "classic",
     "absolute.merge": "multiplicative",

@@ -1,6 +1,7 @@
 """Lemmas for Coq, as texts: no prover is needed here. `python -m tests.release coq` runs it, and writes docs/coq.json."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from proofs.kit import export
 from proofs.kit.coq import lemmas
 from proofs.kit.coq.terms import Open
 from proofs.kit.runner import find
+from tests.release import coq as judge
 
 RECORD = json.loads((Path(__file__).parents[2] / "docs" / "coq.json").read_text(encoding="utf-8"))
 
@@ -71,6 +73,18 @@ def test_the_record_counts_what_is_exported(name):
     (theorem,) = find(name)
     accepted, exported = map(int, RECORD["theorems"][theorem.name].split(" of "))
     assert exported == len(export.theorem(theorem)["obligations"]) >= accepted
+
+
+def test_the_page_has_the_numbers_of_the_record():
+    rows = {name: tuple(map(int, row.split(" of "))) for name, row in RECORD["theorems"].items()}
+    asked = [row for name, row in rows.items() if name.rpartition(".")[0] in judge.ASKED]
+    (accepted, exported), (own, of) = (map(sum, zip(*each, strict=True)) for each in (rows.values(), asked))
+    both = sum(0 < a == b for a, b in rows.values())
+    page = (Path(__file__).parents[2] / "docs" / "trust.md").read_text(encoding="utf-8")
+    numbers = re.search(
+        r"Of (\d+) ob.*? accepts (\d+) by.*?Of the (\d+) ob.*?accepts (\d+),.*? of (\d+) theorems", page, re.DOTALL
+    )
+    assert [int(number) for number in numbers.groups()] == [exported, accepted, of, own, both]
 
 
 def test_axioms_are_those_of_the_real_numbers():
