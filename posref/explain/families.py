@@ -970,7 +970,7 @@ SAM = (
     "deepseek_ocr2_sam_vision_model got_ocr2_vision pp_formulanet_vision sam_hq_vision_model sam_vision_model slanext_vision "
     "unlimited_ocr_sam_vision_model"
 )
-LEARNED_CAUSAL = "clvp_decoder gpt-sw3 gpt2 imagegpt openai-gpt"
+LEARNED_CAUSAL = "clvp_decoder git gpt-sw3 gpt2 imagegpt openai-gpt"
 TOWERS = (  # causal, and never asked to continue a text
     "clip_text_model clipseg_text_model decision_transformer groupvit_text_model metaclip_2_text_model owlv2_text_model "
     "owlvit_text_model xclip_text_model"

@@ -132,7 +132,23 @@ REASONS = {
         "attention to the memory rotates by row and column; convolutions join the memory": (
             "edgetam_video sam2_video sam3_tracker_video"
         ),
-        "an LSTM reads the tokens in order": "nemotron3_5_asr nemotron_asr_streaming",
+        "an LSTM reads the tokens in order": "nemotron3_5_asr nemotron_asr_streaming parakeet_rnnt parakeet_tdt",
+        "deformable attention in the pixel decoder; then trained queries read features with 2-D sinusoids": (
+            "mask2former oneformer"
+        ),
+        "sinusoids of the reference points of objects stand beside their features": "conditional_detr",
+        "units: sinusoids in the decoder, none in the encoder; sound: terms of the distance in each layer": (
+            "seamless_m4t seamless_m4t_v2"
+        ),
+        "a fixed table at the input of the decoder": "videomae vit_mae",
+        "a learned table of frames": "xclip xclip_vision_model",
+        "layers above two towers, which add no position": "bridgetower",
+        "an indexer chooses blocks of tokens by one key for each": "glm5_next_text qwen4_exp_text",
+        "a table at the input of the decoder, and attention to the encoder": "cohere_asr",
+        "as in the decoder, and all frames see each other": "moonshine",
+        "RoPE in the decoder; the encoder's frames that it reads have a learned table": "moonshine_streaming",
+        "RoPE; after some layers tokens read those of proteins": "evolla EvollaModel",
+        "as in PE audio; not compared, since its module needs timm": "pe_audio_video_encoder",
         "terms of sinusoids of the distance, factored or shifted, of tokens that each block pools": "funnel",
         "convolutions, and attention to the prompt without a term for position": (
             "sam3_lite_text_mask_decoder sam3_mask_decoder"
@@ -168,7 +184,8 @@ def _another_name(key, found):
     """
     if key == "depth" and "num_hidden_layers" in found:
         return True
-    same = [other for other in found if other != key and found[other] == found[key]]
+    numbers = [other for other in found if other.startswith(("num_", "n_"))]
+    same = [other for other in numbers if other != key and found[other] == found[key]]
     first = next((other for other in found if other in FURTHER), key)
     return any(key.endswith(f"_{other}") for other in same) if key not in FURTHER else key != first
 

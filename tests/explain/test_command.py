@@ -356,6 +356,8 @@ def test_known_names_are_listed(capsys):
     said = capsys.readouterr().err
     assert "did you mean Llama-2-7b-hf, Llama-3.1-8B" in said
     assert "`posref explain --models` lists" in said
+    assert cli.main(["explain", "meta-llama/Llama-3.1-8B-Instruct"]) == 2
+    assert "did you mean Llama-3.1-8B, " in capsys.readouterr().err
 
 
 def test_every_shipped_model_is_explained_and_has_a_source():

@@ -6,6 +6,7 @@ import pytest
 
 from posref.explain import explain, explanation
 from posref.explain.configuration import classes, facts
+from posref.explain.inventory import REASONS
 from posref.explain.words import describe
 from tests.every import every
 
@@ -120,6 +121,12 @@ def test_a_class_of_another_model_is_said_and_nothing_else_is_believed():
     chronos = {"model_type": "t5", "architectures": ["Chronos2Model"], "num_layers": 6, "d_model": 64, "rope_theta": 1e4}
     assert explain(chronos)["layers"] == []
     assert "Chronos2Model" in explain(chronos)["unsupported"][0]["why"]
+
+
+def test_a_stack_of_the_same_size_is_said():
+    found = {entry["counted_by"]: len(entry["indices"]) for entry in explain({"model_type": "seamless_m4t"})["unsupported"]}
+    assert found == {"speech_encoder_layers": 24, "t2u_decoder_layers": 6, "t2u_encoder_layers": 6}
+    assert set(REASONS) <= set(facts())
 
 
 def test_every_named_class_is_read():
