@@ -14,9 +14,9 @@ processors where this process may use some. Those of numpy's products go on turn
 the process waits until it is idle. posref.fast and onnxruntime write to an array made beforehand; torch and transformers make
 theirs. A peer that is missing, or breaks when it is imported, is skipped and the reason printed.
 
-`limit` is posref.fast / the least such work can take, which is named: copy, np.copyto of the same bytes; fill, ndarray.fill,
+`limit` is posref.fast / a simple operation, which is named: copy, np.copyto of the same bytes; fill, ndarray.fill,
 for a bias, which reads next to nothing; multiply-adds, as many as the kernel executes, in registers, by all processors;
-products, np.matmul with as many multiplications; memory, reading the keys and values once, by all processors. In all other
+products, np.matmul with as many multiplications; memory, np.max of the keys and values, once, by all processors. In all other
 columns the ratio is peer / posref.fast: how many times faster posref.fast is. `error` is the largest error of posref.fast, and
 each peer's stands behind its ratio; what they are compared with is the specification, of attention in float64. A ratio with ~
 was measured beside a noisy peer: the quartiles of its pairs are more than a factor NOISY apart.
