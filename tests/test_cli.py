@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import importlib.util
 import inspect
 import json
 import os
@@ -20,6 +21,7 @@ from posref import cli, demo, discovery, finding, ops, printed, statements, vect
 from posref.check import implementation
 from posref.relative import t5
 from posref.rotary import rope
+from tests.release import stages
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -900,14 +902,22 @@ def test_a_page_states_what_is_proved():
     assert "Properties" not in printed.page("pairing").partition("def ")[0] or statements.about("pairing")
 
 
-@pytest.mark.parametrize("page", ["AGENTS.md", "docs/serve.md"])
+PAGES = {page for folder in (ROOT, ROOT / "docs", vectors.DIRECTORY) for page in folder.glob("*.md")} - {ROOT / "CHANGELOG.md"}
+
+
+@pytest.mark.parametrize("page", sorted(PAGES), ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_commands_of_a_page_are_known(page):
-    """Options that a command has no word for are settings of an op, which `check` and `serve` alone have."""
-    told = re.findall(r"(?:`|^)posref ([^`\n]+)", (ROOT / page).read_text(), re.MULTILINE)
-    assert len(told) > 2
-    for line in told:
-        arguments, rest = cli._parser().parse_known_args(shlex.split(line.replace("PROGRAM", "./rope").replace("OUT", "o.npy")))
-        assert not rest or arguments.run in (cli._check, cli._serve), line
+    """Options that a command has no word for are settings of the op that `--as` names; a module that is run is there."""
+    text = page.read_text(encoding="utf-8")
+    for line in re.findall(r"(?:`|^\$ |^(?=.* --))posref ([a-z][^`\n]*)", text, re.MULTILINE):
+        name, *words = shlex.split(line.replace("<system>", "rope").replace("FORMAT", "json"))
+        assert name in cli.COMMANDS, line
+        _, rest = cli._parser().parse_known_args([name, *words]) if words else (None, [])
+        given = {word.removeprefix("--") for word in rest if word.startswith("--")}
+        assert not given or given <= inspect.signature(ops.op(words[words.index("--as") + 1]).make).parameters.keys(), line
+    for module, stage in re.findall(r"python -m ([\w.]+)(?: ([\w.]+))?", text):
+        assert importlib.util.find_spec(module), module
+        assert module != "tests.release" or not stage or stage in stages.STAGES, stage
 
 
 FILES = re.compile(r"\.py|output|config\.json|\./rope| -o ")

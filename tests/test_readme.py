@@ -1,7 +1,6 @@
 """README and the pages with examples are executed. `python tests/test_readme.py` rewrites the table of docs/systems.md."""
 
 import doctest
-import inspect
 import os
 import re
 import shlex
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 
 import posref
-from posref import cli, discovery, ops, vectors
+from posref import cli, discovery, vectors
 from posref.explain import explain
 from posref.rotary import rope
 
@@ -216,19 +215,6 @@ def test_one_line_commands():
 def test_named_files_exist():
     for path in re.findall(r"`((?:posref|proofs|examples|tests)/[\w/.]*)`", text()):
         assert (ROOT / path).exists(), path
-
-
-def test_named_commands_parse():
-    """Every `posref ...` in the text is accepted by the parser; what is left over are settings of the op that `--as` names."""
-    parser = cli._parser()
-    commands = re.findall(r"`posref ([a-z][^`]*)`", text())
-    assert len(commands) >= 6
-    for command in commands:
-        _, rest = parser.parse_known_args(shlex.split(command))
-        given = [word.removeprefix("--") for word in rest if word.startswith("--")]
-        if given:
-            name = re.search(r"--as (\S+)", command)[1]
-            assert set(given) <= set(inspect.signature(ops.op(name).make).parameters), command
 
 
 if __name__ == "__main__":
