@@ -17,16 +17,19 @@ def question(definition):
     handed, before = set(), None
     while handed != before:  # until no assignment hands them on to another name
         before = {*handed}
-        for node in ast.walk(definition):
-            if isinstance(node, ast.Assign) and _stands(node.value, handed):
-                handed |= {each.id for target in node.targets for each in _whole(target) if isinstance(each, ast.Name)}
+        bound = [pair for node in ast.walk(definition) if isinstance(node, ast.Assign) for pair in _pairs(node)]
+        handed |= {target.id for target, value in bound if isinstance(target, ast.Name) and _stands(value, handed)}
     return next((ast.unparse(node) for node in ast.walk(definition) if _asks(node, handed)), "")
 
 
-def _whole(target):
-    """What gets all of a value, or any part of it: of `a, b = x.shape` neither, for then there are two axes."""
-    parts = target.elts if isinstance(target, ast.Tuple) else [ast.Starred(target)]
-    return [part.value for part in parts if isinstance(part, ast.Starred)]
+def _pairs(assignment):
+    """Targets and values; a part of `a, b = x.shape` has none, for then there are two axes, but the rest in `*a, b` has."""
+    target, value = assignment.targets[0], assignment.value
+    if not isinstance(target, ast.Tuple):
+        return [(target, value)]
+    if isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts):
+        return [*zip(target.elts, value.elts, strict=True)]
+    return [(part.value, value) for part in target.elts if isinstance(part, ast.Starred)]
 
 
 def _stands(node, handed):
@@ -36,14 +39,11 @@ def _stands(node, handed):
     if isinstance(node, ast.Attribute):
         return node.attr in ("ndim", "shape")
     if isinstance(node, ast.Subscript):
-        return isinstance(node.slice, ast.Slice) and not _from_the_back(node.slice) and _stands(node.value, handed)
+        from_the_front = isinstance(node.slice, ast.Slice) and not isinstance(node.slice.lower, ast.UnaryOp)
+        return from_the_front and _stands(node.value, handed)
     if isinstance(node, ast.Call):
         return _word(node.func) in STILL and (_word(node.func) == "ndim" or any(_stands(a, handed) for a in node.args))
     return any(_stands(child, handed) for child in ast.iter_child_nodes(node))
-
-
-def _from_the_back(part):
-    return isinstance(part.lower, ast.UnaryOp) and part.upper is None
 
 
 def _asks(node, handed):
