@@ -31,10 +31,8 @@ ADDRESS, NUMBER = ir.IntType(8).as_pointer(), ir.IntType(32)
 FEATURES = os.environ.get("NUMBA_CPU_FEATURES", get_host_cpu_features())
 PANEL = 2048 if "+avx512f" in FEATURES else 512
 
-_processor, _affinity = (
-    getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None
-    for name in ("sched_getcpu", "pthread_setaffinity_np")
-)
+_linux = ctypes.PyDLL(None) if sys.platform == "linux" else None  # keeps the interpreter lock: else a new thread waits twice
+_processor, _affinity = (getattr(_linux, name, None) for name in ("sched_getcpu", "pthread_setaffinity_np"))
 
 
 def jit(kernel=None, **options):
