@@ -28,6 +28,11 @@ def test_published_and_odd_tables(bidirectional):
         assert same_bits(fast.bias(query, key, table, **arguments), t5.bias(query, key, table, **arguments))
 
 
+def test_one_cell():
+    one, table = np.array([3]), random(32, 1)
+    assert same_bits(*(form.bias(one, one + 2, table, bidirectional=True) for form in (fast, t5)))
+
+
 @pytest.mark.parametrize("bidirectional", [True, False])
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_the_ends_of_integers(dtype, bidirectional):

@@ -38,6 +38,9 @@ REASONS = """
 *_machine.run: if workers <= 0:  ->  if workers <= -1: | no other thread begins to work
 *alibi.bias: return *form=form))  ->  * | the form "key" reads no query
 *offsets.dense: *_dense_calls(1,*  ->  *_dense_calls(2,* | the same cells in fewer pieces
+*t5._by_offset: *[:, 0])  ->  *[:, -1]) | there is one query
+*t5._calls: offsets = *len(key) - 1)  ->  *len(key) - 0) | no cell has the last offset
+*t5._calls: offsets = *len(key) - 1)  ->  *len(key) + 1) | no cell has the last offsets
 *rope._blocks: * else 0  ->  *len(sin) > 1* | cos and sin have one shape
 *rope._blocks: * else 0  ->  * else -1 | the last entry of an axis of one entry is its first
 *rope._split: if count <= 1:  ->  if count <= 0: | one piece, also by way of parts
