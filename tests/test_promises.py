@@ -1,8 +1,7 @@
 """Promises (docs/promises.md): what a release has, every later version has too.
 
-Run `python -m tests.test_promises` once, when a version is released. It writes the list, tests/released.txt: one line for each
-golden case (its id and the hash of its record), for each public name (with its arguments), and for each command
-in `ASKED` (the keys that `--json` prints).
+Run `python -m tests.test_promises` once, when a version is released. It adds to tests/released.txt one line for what is new:
+a golden case (its id and the hash of its record), a public name with its arguments, a command of `ASKED` with the keys.
 """
 
 import contextlib
@@ -95,19 +94,17 @@ def released():
     return [line.split(" ") for line in RELEASED.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("version", sorted({row[0] for row in released()}))
-def test_released_cases_are_as_they_were(version):
-    was = {row[2]: row[3] for row in released() if row[:2] == [version, "case"]}
-    assert was
+def test_released_cases_are_as_they_were():
+    was = {row[2]: row[3] for row in released() if row[1] == "case"}
+    assert len(was) >= 1003
     assert {id: hashes().get(id) for id in was} == was, "a case keeps its id, its values and, if it is withdrawn, its place"
 
 
-@pytest.mark.parametrize("version", sorted({row[0] for row in released()}))
-def test_released_names_are_called_as_they_were(version):
+def test_released_names_are_called_as_they_were():
     page = PAGE.read_text()
-    was = {row[2].partition("(")[0]: row[2] for row in released() if row[:2] == [version, "name"]}
-    assert was
-    gone = [name for name in was if not still_called(was[name], called(name))]
+    was = {row[2] for row in released() if row[1] == "name"}
+    assert len(was) >= 228
+    gone = {name.partition("(")[0] for name in was if not still_called(name, called(name.partition("(")[0]))}
     assert not [name for name in gone if f"`{name}`" not in page], "docs/promises.md names what is gone, with its reason"
 
 
@@ -129,7 +126,7 @@ def test_a_changed_case_is_noticed(monkeypatch):
     id, held = next(iter(hashes().items()))
     monkeypatch.setitem(hashes(), id, held[::-1])
     with pytest.raises(AssertionError, match="a case keeps its id"):
-        test_released_cases_are_as_they_were("0.2.0")
+        test_released_cases_are_as_they_were()
 
 
 def test_the_page_names_the_versions_that_ran():
@@ -147,8 +144,8 @@ def test_every_patch_for_another_project_is_listed_with_the_version_that_ran():
 
 
 if __name__ == "__main__":
-    new = [f"{posref.__version__} case {id} {held}" for id, held in hashes().items()]
-    new += [f"{posref.__version__} name {called(name)}" for name in names()]
-    new += [f"{posref.__version__} keys {command} {keys(command)}" for command in ASKED]
-    kept = [" ".join(row) for row in released() if row[0] != posref.__version__] if RELEASED.exists() else []
-    RELEASED.write_text("\n".join(kept + new) + "\n")
+    kept = [row for row in released() if row[0] != posref.__version__]
+    now = [["case", id, held] for id, held in hashes().items()] + [["name", called(name)] for name in names()]
+    now += [["keys", command, keys(command)] for command in ASKED]
+    new = [[posref.__version__, *row] for row in now if row not in [known[1:] for known in kept]]
+    RELEASED.write_text("".join(" ".join(row) + "\n" for row in kept + new))
