@@ -305,11 +305,7 @@ def test_axes_of_a_result_are_called_by_what_they_count(name):
 
 @pytest.mark.parametrize(
     ("name", "settings"),
-    [
-        ("convolution.convolve", {}),
-        ("gated.log_gates", {}),
-        ("alibi.bias", {"form": "signed", "heads": 4}),
-    ],
+    [("convolution.convolve", {}), ("gated.log_gates", {}), ("alibi.bias", {"form": "signed", "heads": 4})],
 )
 def test_the_batch_row_that_is_wrong_is_said(name, settings):
     op = ops.op(name)

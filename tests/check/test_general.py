@@ -294,12 +294,7 @@ NAMED = [
     ("rope.attend", NORMED, partial(normed_otherwise, eps=0), "norm_without_eps"),
     ("rope.attend", NORMED, partial(normed_otherwise, center=1), "norm_with_mean"),
     ("rope.attend", NORMED, partial(normed_otherwise, of=(1, 3)), "norm_of_all_heads"),
-    (
-        "delta.unit",
-        {"eps": 1e-6},
-        lambda x: ops.op("delta.unit").spec(x - x.mean(-1, keepdims=True), eps=1e-6),
-        "x_centered",
-    ),
+    ("delta.unit", {"eps": 1e-6}, lambda x: ops.op("delta.unit").spec(x - x.mean(-1, keepdims=True), eps=1e-6), "x_centered"),
     ("rope.rotate", {"dim": 16, "layout": "half"}, along_heads, "positions_counted_along_heads"),
     ("attention.attend", SCALE, lambda *x: attend(*x).swapaxes(1, 2), "result_axes_0213"),
     ("attention.attend", SCALE, lambda *x: attend(*x).swapaxes(1, 2).reshape(3, 5, 16), "result_heads_merged"),

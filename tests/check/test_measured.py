@@ -151,15 +151,7 @@ def test_another_ramp_is_said_to_be_one():
     assert "those that are kept are right" in str(check_rope(of_frequencies(slower), **asked))
 
 
-YARN = {
-    "dim": 32,
-    "base": 5e5,
-    "layout": "half",
-    "schedule": "yarn",
-    "factor": 64.0,
-    "original_length": 4096,
-    "truncate": True,
-}
+YARN = {"dim": 32, "base": 5e5, "layout": "half", "schedule": "yarn", "factor": 64.0, "original_length": 4096, "truncate": True}
 
 
 def test_the_magnitude_of_yarn_is_right_where_none_is_asked_for():

@@ -14,10 +14,7 @@ from tests.every import every
 pytestmark = pytest.mark.slow
 
 # the wrong answer leaves the range of float64, or that of normal numbers in float32
-DECLARED = {
-    ("floater/field/d2-s3/field", "whole_size"),
-    ("forgetting/gates/h3/log-sigmoid", "gate_not_logarithm"),
-}
+DECLARED = {("floater/field/d2-s3/field", "whole_size"), ("forgetting/gates/h3/log-sigmoid", "gate_not_logarithm")}
 CONSTANT_IN_BF16 = {("alibi/signed/h8/collision", "f16_key_form")}  # steps of 4 at 4096 are below its spacing: no bias is left
 
 

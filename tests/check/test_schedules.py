@@ -19,10 +19,7 @@ def turned(theta):
         for t, w in enumerate(theta):
             angle = positions[:, None].astype(f32) * f32(w)
             cos, sin = np.cos(angle), np.sin(angle)
-            y[..., t], y[..., t + half] = (
-                x[..., t] * cos - x[..., t + half] * sin,
-                x[..., t] * sin + x[..., t + half] * cos,
-            )
+            y[..., t], y[..., t + half] = (x[..., t] * cos - x[..., t + half] * sin, x[..., t] * sin + x[..., t + half] * cos)
         return y
 
     return rotate
@@ -214,10 +211,7 @@ def test_given_frequencies_that_are_a_known_schedule(theta, words):
         ({"schedule": "linear", "factor": 4.0, "beta": 1}, "schedule linear has no beta; it takes factor"),
         ({"schedule": "linear", "factor": 0.5}, "factor is 0.5"),
         ({"schedule": "longrope", "factors": [1.0, 2.0]}, "factors"),
-        (
-            {"schedule": "llama3", **LLAMA3 | {"low_freq_factor": 5.0}},
-            "low_freq_factor is 5.0 and high_freq_factor 4.0",
-        ),
+        ({"schedule": "llama3", **LLAMA3 | {"low_freq_factor": 5.0}}, "low_freq_factor is 5.0 and high_freq_factor 4.0"),
         ({"schedule": "linear", "factor": 4.0, "frequencies": [1.0] * 32}, "leave out frequencies"),
         ({"schedule": "linear", "factor": 4.0, "exponent_dim": 128}, "exponent_dim"),
     ],

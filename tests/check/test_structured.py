@@ -56,11 +56,7 @@ CASES = {  # op, settings, what is right, and what is wrong by its name
         lambda parents: tree_mask(parents).sum(axis=1) - 1,
         {"places_for_depths": lambda parents: np.arange(len(parents))},
     ),
-    "attention.chunk_mask": (
-        {"width": 4},
-        chunk,
-        {"other_offsets": lambda q, k: k[:, None, :] <= q[:, :, None]},
-    ),
+    "attention.chunk_mask": ({"width": 4}, chunk, {"other_offsets": lambda q, k: k[:, None, :] <= q[:, :, None]}),
     "attention.prefix_mask": (
         {},
         lambda prefixes, n: within(prefixes, n) | TRIANGLE,
@@ -69,10 +65,7 @@ CASES = {  # op, settings, what is right, and what is wrong by its name
     "sinusoidal.encode": (
         TIMES,
         timestep,
-        {
-            "first_column_zero": lambda t: np.roll(timestep(t), 1, axis=-1),
-            "factor 1": lambda t: timestep(t / 1000),
-        },
+        {"first_column_zero": lambda t: np.roll(timestep(t), 1, axis=-1), "factor 1": lambda t: timestep(t / 1000)},
     ),
     "axes.grid": ({}, grid, {"columns_before_rows": lambda height, width: grid(height, width)[:, ::-1]}),
     "position_ids.padded": (
