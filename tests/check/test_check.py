@@ -634,7 +634,7 @@ def test_every_number_of_a_contract_can_be_another(name):
             contract(name, **usual | {setting: int(value) + 1})
 
 
-@every([op.name for op in own.OPS])
+@every([op.name for op in own.OPS], parts=4)
 def test_every_contract_says_what_is_returned(name):
     (line,) = (line for line in contract(name) if line.startswith("returns: "))
     op = ops.op(name)
@@ -823,7 +823,7 @@ def test_two_mistakes_are_not_sought_in_few_bits_as_well(monkeypatch):
     asked = []
     pairs = implementation.engine.Question.pairs
     monkeypatch.setattr(implementation.engine.Question, "pairs", lambda self: asked.append(self.models) or pairs(self))
-    report = check(lambda *a: a[0] + 1, "value.attend", **VALUES)
+    report = check(lambda *a: a[0] + 1, "rope.rotate", dim=16, layout="half")
     assert not report.ok
     assert not report.diagnosis
     assert asked == [("f32", "f32-iterative")]

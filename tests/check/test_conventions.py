@@ -3,7 +3,6 @@
 import functools
 import importlib
 import inspect
-import itertools
 
 import numpy as np
 import pytest
@@ -72,14 +71,21 @@ def conventions(layout, wrong):
 WRONG = ("", "other_layout", "sign", "cos_sin_swapped", "positions_zero")
 CASES = [
     (layout, wrong, fn)
-    for layout, wrong in itertools.product(pairing.LAYOUTS, WRONG)
+    for wrong, layout in zip(WRONG * 2, pairing.LAYOUTS * 5, strict=True)
     for fn in conventions(layout, wrong)
     if wrong != "positions_zero" or len(recognised(fn).rotated) == 2
 ]
 
 
-@every(CASES, name=lambda case: f"{case[0]} {case[1]} {case[2].__name__}")
-def test_a_convention_is_right_or_its_mistake_is_named(layout, wrong, fn):
+@pytest.mark.parametrize(
+    "cases", [CASES[:30], pytest.param(CASES[30:], marks=pytest.mark.slow)], ids=["one layout", "the other"]
+)
+def test_a_convention_is_right_or_its_mistake_is_named(cases):
+    """Each convention with each mistake, in one layout and in the other."""
+    every(cases, name=lambda case: f"{case[0]} {case[1]} {case[2].__name__}")(right_or_named)()
+
+
+def right_or_named(layout, wrong, fn):
     report = check_rope(fn, dim=WIDTH, layout=layout)
     assert report.ok == (not wrong), str(report)
     assert [finding.name for finding in report.diagnosis] == [wrong] * bool(wrong), str(report)

@@ -96,7 +96,7 @@ def equals(question, name, got, said):
 @every(
     list(zip(OPS, DTYPES * len(OPS), [*GARBAGE, *GARBAGE, "zeros"] * len(OPS), strict=False)),
     name=lambda case: case[0].name,
-    parts=8,
+    parts=16,
 )
 def test_garbage_is_refused_without_a_name(op, dtype, piece):
     """One piece for each op, in another order than dtypes; the tests below ask all."""

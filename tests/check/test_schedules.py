@@ -156,7 +156,7 @@ def narrow(width, over):
     return lambda x, p: np.concatenate([turned(theta)(x[..., :width], p), x[..., width:]], axis=-1)
 
 
-@pytest.mark.parametrize("dim", [24, 128])
+@pytest.mark.parametrize("dim", [24, pytest.param(128, marks=pytest.mark.slow)])
 def test_fewer_features_turn_than_asked(dim):
     """The base is that of the width that turns, or of the one that was asked, and no power of it, such as 1e32 for 1e4."""
     asked = [{"schedule": "llama3", "base": 5e5, **LLAMA3}, {"frequencies": plain(1e4, dim)}, {"base": 5e5}]

@@ -40,7 +40,7 @@ def test_what_is_tried(name, asked, default, some, none):
     assert len(values) == len(set(values)) <= 40
 
 
-@every(IN_F32[::51], name=lambda case: case.id)
+@every(IN_F32[::101], name=lambda case: case.id)
 def test_the_specification_with_another_number_is_named(case):
     named(case, every=9)
 
