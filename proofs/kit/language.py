@@ -74,7 +74,7 @@ def _calls(function):
     found = [value for value in defaults if not _constant(value)]
     if found:
         raise _refusal(function, f"the default {found[0]!r}, which can change between calls")
-    told = [node for node in ast.walk(definition) if isinstance(node, ast.Raise) or _is_check(node)]
+    told = [node for node in ast.walk(definition) if isinstance(node, ast.Raise) or _is_check(function, node, local)]
     told = {id(part) for node in told for part in ast.walk(node)}  # words of errors
     in_module = {id(node.value) for node in ast.walk(definition) if isinstance(node, ast.Attribute)}
     for statement in definition.body:
@@ -84,8 +84,11 @@ def _calls(function):
                 yield from _named(function, node, local, in_module)
 
 
-def _is_check(node):
-    return isinstance(node, ast.Call) and ast.unparse(node.func).startswith("_require.")
+def _is_check(function, node, local):
+    """A statement that calls `_require`; what its result enters is no check."""
+    called = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
+    owner = _value(function, called.value, local) if isinstance(called, ast.Attribute) else None
+    return isinstance(owner, types.ModuleType) and owner.__name__ == CHECKS[0]
 
 
 def _look(function, node, local):

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
+from posref import _require
 from proofs.kit import *
 from proofs.kit import numbers
 from proofs.kit.record import RECORD
@@ -538,6 +539,14 @@ class Telling:
     def counts_in_a_default_of_a_record(x):
         Keeping().seen.append(1)
         return x if len(Keeping().seen) < 1000 else -x
+
+    def counts_in_a_check(x):
+        return x * _require.integer("attacks", "x", CACHE.append(1) or 1 + len(CACHE) // 1000)
+
+    def calls_a_check_of_its_own(x):
+        _require = x
+        _require.partition(0)
+        return x
 
     def writes_it_as_a_text(x):
         return x if "%s" % (x,) else -x  # noqa: UP031
