@@ -71,6 +71,10 @@ THREE_AXES_OF_HALF = "glm4v_text glm_ocr_text glm4v_moe_text glm_image_text qwen
 WHOLE = {"rope_parameters": {"rope_type": "default", "rope_theta": 20000.0, "mrope_section": [2, 3, 3]}}
 HALF = {"rope_parameters": {"rope_theta": 20000.0, "mrope_section": [1, 2, 1], "partial_rotary_factor": 0.5}}
 HYBRID_ENCODERS = "d_fine deimv2 pp_doclayout_v2 pp_doclayout_v3 pp_doclayout_v4 rt_detr rt_detr_v2"  # of RT-DETR
+FEATURES_FIRST = (  # before frames, of which there are as many
+    "audioflamingo3_encoder glmasr_encoder moss_transcribe_diarize_audio qwen2_audio_encoder voxtral_encoder "
+    "voxtral_realtime_encoder whisper"
+)
 SPECIAL = {  # what a class needs beside its sizes
     **{model_type: WHOLE for model_type in THREE_AXES.split()},
     **{model_type: HALF for model_type in THREE_AXES_OF_HALF.split()},
@@ -144,8 +148,13 @@ SPECIAL = {  # what a class needs beside its sizes
         **{"axial_pos_shape": [8, 4], "axial_pos_embds_dim": [24, 40]},
         **settings("attention_head_size=16 local_attn_chunk_length=4 lsh_attn_chunk_length=4 num_buckets=2"),
     },
-    "moss_transcribe_diarize_audio": {"max_source_positions": 48, "num_mel_bins": 96},
-    **{f"pocket_tts_audio_tokenizer{name}": {"upsample_groups": 64, "num_filters": 8} for name in ("", "_encoder", "_decoder")},
+    **{name: {"max_source_positions": 48, "num_mel_bins": 96, "n_window": 48} for name in FEATURES_FIRST.split()},
+    "vivit": {"num_frames": 4},
+    **{
+        name: {"upsample_groups": 64, "num_filters": 8}
+        for codec in ("mimi", "pocket_tts_audio_tokenizer")
+        for name in (codec, f"{codec}_encoder", f"{codec}_decoder")
+    },
     "hunyuan_vl_text": {"head_dim": 16, "rope_parameters": {"rope_theta": 20000.0, "mrope_section": [2, 2, 2, 2]}},
     "rf_detr_dinov2": {"num_windows": 2, "image_size": 64, "window_block_indexes": [0, 1, 3]},
     "lw_detr_vit": {"num_windows": 4, "image_size": 64, "window_block_indices": [0, 1, 3]},
@@ -171,6 +180,7 @@ SPECIAL = {  # what a class needs beside its sizes
     "minimax_m3_vl_text": {"layer_types": ["full_attention", "minimax_m3_sparse"] * 6 + ["full_attention"]},
     "deepseek_v4": {"compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 3}},
 }
+WITH_CHANNELS = ("pocket", "mimi", "pe_audio_encoder")  # of the sound
 CROSSING = (
     "blip_2_qformer musicgen_decoder canary_decoder instructblip_qformer instructblipvideo_qformer pix2struct_text_model "
     "pp_formulanet_text trocr blip_text_model"
@@ -404,7 +414,7 @@ INPUTS = {
     "flattened_patches": lambda configuration: torch.cat(
         [torch.cartesian_prod(*map(torch.arange, GRID))[None], torch.randn(1, 24, configuration.patch_embed_hidden_size)], dim=2
     ),
-    "input_values": lambda configuration: torch.randn(1, *[1] * configuration.model_type.startswith("pocket"), 4000),
+    "input_values": lambda configuration: _samples(configuration),
     "past_values": lambda configuration: _series(configuration),
     "latents": lambda configuration: torch.randn(1, configuration.hidden_size, 24),
     "query_embeds": lambda configuration: torch.randn(1, TOKENS, configuration.hidden_size),
@@ -414,6 +424,12 @@ INPUTS = {
         1, TOKENS, getattr(configuration, "input_dim", configuration.hidden_size)
     ),
 }
+
+
+def _samples(configuration):
+    """Samples of sound; PE takes many for a frame."""
+    many = configuration.model_type == "pe_audio_encoder"
+    return torch.randn(1, *[1] * configuration.model_type.startswith(WITH_CHANNELS), 24000 if many else 4000)
 
 
 def _series(configuration):
@@ -426,7 +442,8 @@ def _series(configuration):
 def _features(configuration):
     """Features of a frame of sound; Granite Speech 5 stacks four frames."""
     stacked = 4 if configuration.model_type == "granite_speech5_encoder" else 1
-    return getattr(configuration, "feature_projection_input_dim", None) or stacked * configuration.num_mel_bins
+    names = ("feature_projection_input_dim", "input_feat_per_channel", "num_mel_bins")
+    return stacked * next(filter(None, (getattr(configuration, name, None) for name in names)))
 
 
 def inputs_of(model):
@@ -442,6 +459,14 @@ def inputs_of(model):
         inputs["input_ids"] = ids
     elif "inputs_embeds" in names and not needed & {*INPUTS, "pixel_values"}:
         inputs["inputs_embeds"] = torch.randn(1, TOKENS, configuration.hidden_size)
+    if configuration.model_type == "audio-spectrogram-transformer":
+        inputs["input_values"] = torch.randn(1, configuration.max_length, configuration.num_mel_bins)
+    if "input_features_mask" in names and "input_features" in inputs:
+        inputs["input_features_mask"] = torch.ones(1, 96, dtype=torch.long)
+    if "spatial_shapes" in names:
+        pixels = configuration.num_channels * configuration.patch_size**2
+        inputs |= {"pixel_values": torch.randn(1, 24, pixels), "pixel_attention_mask": torch.ones(1, 24, dtype=torch.long)}
+        inputs["spatial_shapes"] = torch.tensor([GRID])
     if "context" in inputs:
         inputs["attention_mask"] = torch.ones(1, TOKENS, dtype=torch.long)
     if configuration.model_type.startswith("musicgen"):  # a row of tokens for each codebook
@@ -470,7 +495,7 @@ def inputs_of(model):
         inputs["pixel_values"] = torch.randn(1, getattr(configuration, "num_channels", 3), side, width)
         if configuration.model_type == "xclip_vision_model":
             inputs["pixel_values"] = inputs["pixel_values"].repeat(configuration.num_frames, 1, 1, 1)
-        if configuration.model_type in ("timesformer", "videomae"):
+        if configuration.model_type in ("timesformer", "videomae", "vivit"):
             inputs["pixel_values"] = inputs["pixel_values"].repeat(1, configuration.num_frames, 1, 1, 1)
     if "target_sizes" in names:  # patches side by side
         side = configuration.patch_size
