@@ -1198,8 +1198,6 @@ FAMILIES |= {
         "only": {"encode_proj_layers": ([2],), "eval_size": (None,), "positional_encoding_temperature": (10000,)},
     },
     "pop2piano": {"like": "t5"},
-    "seamless_m4t": {"like": "m2m_100", "stacks": "text_encoder_decoder"},
-    "seamless_m4t_v2": {"like": "seamless_m4t"},
     "pegasus_x": {
         "like": "marian",
         "mask": {

@@ -137,7 +137,7 @@ REASONS = {
             "mask2former oneformer"
         ),
         "sinusoids of the reference points of objects stand beside their features": "conditional_detr",
-        "units: sinusoids in the decoder, none in the encoder; sound: terms of the distance in each layer": (
+        "text: sinusoids at the input of both stacks; units: in the decoder alone; sound: terms of distances in each layer": (
             "seamless_m4t seamless_m4t_v2"
         ),
         "a fixed table at the input of the decoder": "videomae vit_mae",

@@ -48,7 +48,6 @@ STACKS = {
     "perceiver_blocks": PERCEIVER_BLOCKS,
     "decoder": DECODER,
     "encoder_decoder": ENCODER_DECODER,
-    "text_encoder_decoder": {f"text_{name}": stack for name, stack in ENCODER_DECODER.items()},
     "led": LED,
     "t5": T5,
     "one": ONE,
@@ -75,7 +74,7 @@ def groups(settings):
         found += (
             _by_depth(group) if family_reads(settings, "scale_attn_by_inverse_layer_idx") else _windowed(settings, name, group)
         )
-        cross = settings.family.get("cross", name.endswith("decoder"))
+        cross = settings.family.get("cross", name == "decoder")
         if cross:
             step = settings.count(cross) if isinstance(cross, str) else 1
             encoding = settings.family.get("crossing", "none")

@@ -30,7 +30,7 @@ from posref.relative import alibi, deberta, decomposed, inkling, shaw, swin, t5,
 from posref.rotary import rope
 from tests.programs import models, states
 
-STACKS = ("encoder", "decoder", "text_encoder", "text_decoder")
+STACKS = ("encoder", "decoder")
 COUNTERS = {"position_ids": position_ids, "learned": learned}
 CROSS = re.compile("EncDec|encoder_attn|encoder_decoder_attention|cross")
 TERM = re.compile(r"(^|[._])pos(_|[.]|$)|position|relative|rotary|inv_freq")
