@@ -39,7 +39,23 @@ def test_extreme_offsets(dtype, convention):
 def test_queries_in_any_order(convention):
     """Offsets ascend along the keys and nowhere, or not everywhere, descend by one along the queries."""
     q, k, rows = random(2, 5, 3), random(2, 70, 3), random(2, 1, 20, 3, seed=1)
-    for queries in ([5, 0, 9, 9, 2], [3, 4, 6, 7, 8], [0, 2, 4, 6, 8], [8, 7, 6, 5, 4], [60, 61, 62, 63, 64]):
+    for queries in ([5, 0, 9, 9, 2], [3, 4, 6, 7, 8], [0, 2, 4, 6, 8], [5] * 5, [8, 7, 6, 5, 4], [60, 61, 62, 63, 64]):
         at = np.arange(70) - np.array(queries)[:, None]
         words = {"scale": 0.5, "convention": convention}
         assert same_bits(fast.scores(q, k, *rows, at, **words), deberta.scores(q, k, *rows, at, **words))
+
+
+@pytest.mark.parametrize("whole", ["q", "k"])
+def test_each_product_is_of_a_dtype_that_kernels_have(whole):
+    """Content beside floating point, but not beside its rows."""
+    one = np.ones((1, 1, 1))
+    q, k = (one.astype(np.int16 if whole == name else np.float32) for name in "qk")
+    k_r, q_r = (np.ones((1, 2, 1), np.int16) if whole == name else None for name in "qk")
+    with pytest.raises(TypeError, match=r"a term would have dtype int"):
+        fast.scores(q, k, q_r, k_r, np.zeros((1, 1), int), scale=0.5, convention="paper")
+
+
+def test_one_cell():
+    q, k, rows, at = random(1, 1, 3), random(1, 1, 3), random(2, 1, 4, 3), np.array([[1]])
+    words = {"scale": 0.5, "convention": "paper"}
+    assert same_bits(fast.scores(q, k, *rows, at, **words), deberta.scores(q, k, *rows, at, **words))

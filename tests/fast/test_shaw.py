@@ -83,6 +83,12 @@ def test_attention_over_nothing():
     assert same_bits(got, np.zeros((2, 3, 3, 4)))
 
 
+def test_attention_of_one_weight():
+    q, k, table, at = (x[0] if x.ndim > 2 else x for x in inputs(1, 1, heads=1))
+    v, value_table = random(1, 1, 4), random(7, 4, seed=1)
+    assert same_bits(fast.attend(q, k, v, table, value_table, at, scale=1.0), v + value_table[at[0, 0] + 3])
+
+
 Q, K, TABLE, AT = inputs(4, 6)
 
 

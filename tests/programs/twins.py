@@ -36,6 +36,13 @@ REASONS = """
 *_machine.thread_count: * or 1  ->  * or 0 | at least one thread works
 *_machine.run: if workers <= 0:  ->  if workers < 0: | no other thread begins to work
 *_machine.run: if workers <= 0:  ->  if workers <= -1: | no other thread begins to work
+*: if weights.size > 0:  ->  if weights.size >= 0: | nothing is written to an empty array
+*: if weights.size > 0:  ->  if weights.size > -1: | nothing is written to an empty array
+*: if out.size == 0:  ->  if out.size == -1: | nothing is written to an empty array
+*shaw.attend: threads = *  ->  * | any number of threads adds the same sums, and _scores has refused what is no number
+*entries.add: laid = * or *  ->  *(key_rows is None and (np* | entries that are looked up are those that are laid out
+*entries.calls: columns = * - rows.start*  ->  * + rows.start* | what is beyond the rows of a piece is not read
+*entries.add: within = *  ->  * np.result_type(?, ?) | in a place of its own the content has the same bits
 *alibi.bias: return *form=form))  ->  * | the form "key" reads no query
 *offsets.dense: *_dense_calls(1,*  ->  *_dense_calls(2,* | the same cells in fewer pieces
 *t5._by_offset: *[:, 0])  ->  *[:, -1]) | there is one query
