@@ -51,6 +51,8 @@ def cut(stacks, heads, n_query, threads):
     [(slice(0, 1, None), slice(0, 100, None)), (slice(1, 2, None), slice(0, 100, None))]
     >>> cut(1, 1, 100, 2)[:2]
     [(slice(0, 1, None), slice(0, 12, None)), (slice(0, 1, None), slice(12, 25, None))]
+    >>> [len(cut(count, heads, 100, 2)) for count, heads in ((1, 1), (1, 3), (1, 16), (4, 1), (8, 1))]
+    [8, 9, 8, 2, 1]
     """
     count = 1 if threads == 1 else math.ceil(PIECES * threads / stacks)
     if heads >= count:
