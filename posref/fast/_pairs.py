@@ -68,7 +68,7 @@ def stacks(offsets, *arrays):
     which offsets vary are heads.
     """
     lead = arrays[-1].shape[:-2]
-    axes = (1,) * (len(lead) + 2 - offsets.ndim) + offsets.shape[:-2]
+    axes = offsets.shape[:-2]
     own = max((axis for axis, n in enumerate(axes, 1) if n > 1), default=0)
     offsets = np.broadcast_to(offsets.reshape(axes[:own] + offsets.shape[-2:]), lead[:own] + offsets.shape[-2:])
     for at in np.ndindex(lead[:own]):
