@@ -43,6 +43,8 @@ REASONS = """
 *entries.add: laid = * or *  ->  *(key_rows is None and (np* | entries that are looked up are those that are laid out
 *entries.calls: columns = * - rows.start*  ->  * + rows.start* | what is beyond the rows of a piece is not read
 *entries.add: within = *  ->  * np.result_type(?, ?) | in a place of its own the content has the same bits
+*_pairs.stacks: own = *(axes, 1)*  ->  *(axes, 2)* | one axis of heads more is gone through
+*_pairs.stacks: own = *default=0)  ->  *default=-1) | all axes of heads but one are gone through
 *_pairs.cut: count = 1 *  ->  count = 0 * | all heads are one part
 *_pairs.cut: if heads >= count:  ->  if heads > count: | each head is one part
 *alibi.bias: return *form=form))  ->  * | the form "key" reads no query
