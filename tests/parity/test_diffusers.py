@@ -1,10 +1,15 @@
 """What `posref.explain` says of a class of diffusers is what the installed one does; a changed class or key fails here."""
 
+import numpy as np
 import pytest
 
 pytest.importorskip("diffusers", reason="pip install posref[parity]")
 
+import torch
+
 from posref.explain import diffusers as rows
+from posref.explain import explain
+from posref.rotary import rope
 from tests.programs import diffusion
 
 
@@ -56,3 +61,24 @@ def test_a_wrong_row_is_noticed(name, monkeypatch):
     kind, row = WRONG[name]
     monkeypatch.setitem(rows.ROWS, kind, {**rows.ROWS[kind], **row})
     assert diffusion.compare(kind)[0]
+
+
+def test_each_head_of_ltx_has_its_own_frequencies():
+    """Why LTX has no row: the features of all heads turn as one vector, by frequencies that grow from head to head."""
+    sizes = {"attention_head_dim": 28, "cross_attention_dim": 56, "caption_channels": 16}
+    file, extents = diffusion.file_of("LTXVideoTransformer3DModel") | sizes, np.array(diffusion.PICTURE)
+    counts = dict(zip(("num_frames", "height", "width"), diffusion.PICTURE, strict=True))
+    more = counts | {"encoder_attention_mask": torch.ones(1, 7), "rope_interpolation_scale": (1 / 3, 32, 32)}
+    inputs = diffusion._given((extents.prod(), file["in_channels"]), (7, 16), **more)
+    tables = ("transformer_ltx.LTXVideoRotaryPosEmbed.forward", "")
+    plain, turned = (diffusion.recorded(diffusion.built(file), inputs, each)[0][0].q for each in tables)
+    fractions = np.indices(extents).reshape(3, -1).T * (1 / 3, 32, 32) / (20, 2048, 2048)
+    growing = np.pi / 2 * 10000 ** np.linspace(0, 1, 56 // 6)
+    angle = ((2 * fractions - 1)[:, None] * growing[:, None]).reshape(len(fractions), -1)
+    angle = np.pad(angle, ((0, 0), (1, 0))).reshape(-1, 2, 14).swapaxes(0, 1)  # the first pair of the first head stays
+    bound = 40 * diffusion.U * np.abs(plain).max() * (1 + np.abs(angle).max(axis=(1, 2)))
+    for at, same in ((angle, True), (angle[::-1], False)):
+        expected = rope.rotate(plain, np.cos(at), np.sin(at), layout="interleaved")
+        assert ((np.abs(expected - turned).max(axis=(1, 2)) <= bound) == same).all()
+    (entry,) = explain(file)["unsupported"]
+    assert entry["why"].endswith("each head has its own frequencies")
