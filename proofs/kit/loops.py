@@ -48,10 +48,9 @@ class Loop:
     def turn(self, names, **target):
         """NotProved if a name that the body writes still stands for what it was at the first turn, or the turn is a number."""
         body = self._parts()[1].body
-        if numbers := [name for name, value in target.items() if expression(value).is_number]:
-            raise NotProved(
-                f"a turn of {self.function.__name__} runs at {numbers[0]} = {target[numbers[0]]} alone; pass a symbol"
-            )
+        indices = {name: names[name] for name in self._around() if name in names} | target
+        if known := [f"{name} = {value}" for name, value in indices.items() if expression(value).is_number]:
+            raise NotProved(f"a turn of {self.function.__name__} runs at {known[0]} alone; pass a symbol")
         still = [name for name in _written(body) if name in names and names[name] is self.base.get(name, self)]
         if still:
             raise NotProved(f"{still[0]} is carried from turn to turn and has the value of the first; give it the invariant's")
@@ -68,6 +67,14 @@ class Loop:
 
     def after(self, names):
         return self._run(self._parts()[2], names)
+
+    def _around(self):
+        """The indices of the loops around this one."""
+        block = tree(self.function).body[0].body
+        for number in self.path[:-1]:
+            loop = [statement for statement in block if isinstance(statement, ast.For)][number]
+            yield from (node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name))
+            block = loop.body
 
     def _parts(self):
         """The statements before the loop in its block, the loop, and the statements after it."""

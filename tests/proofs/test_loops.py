@@ -117,6 +117,8 @@ def test_each_cell_that_a_turn_writes_is_read():
 def test_a_turn_at_a_number_is_no_turn():
     with pytest.raises(NotProved, match="a turn of powers runs at k = 1 alone; pass a symbol"):
         Loop(powers, 0).turn({"x": symbol("x"), "total": symbol("t"), "n": 0}, k=1)
+    with pytest.raises(NotProved, match="a turn of powers runs at k = 1 alone; pass a symbol"):
+        Loop(powers, 0, 0).turn({"total": symbol("t"), "k": 1}, j=symbol("j"))
 
 
 def test_a_turn_reads_its_own_tokens():
