@@ -4,6 +4,7 @@
 
 import numpy as np
 
+from posref import attention
 from posref.ops import Mistake, instead, missing, using
 from posref.ops.common import in_texts, rounded
 from posref.ops.probe import ending, painted
@@ -18,17 +19,20 @@ def bounded_log_gates(x, a_log, bias, *, lower_bound=-5.0):
 
 
 def attend(q, k, v, log_gates, state, *, scale, state_layout):
-    """What is read; `state` is what an earlier text left."""
+    """What is read; queries and keys may have fewer heads than values. `state` is what an earlier text left."""
+    q, k = (attention.with_heads_of(v, x) for x in (q, k))
     return gated.recurrent(q, k, v, log_gates, scale=scale, state_layout=state_layout, state=state).output
 
 
 def remember(k, v, log_gates, state, *, state_layout):
     """The state after the last token."""
+    k = attention.with_heads_of(v, k)
     return gated.recurrent(k, k, v, log_gates, scale=1, state_layout=state_layout, state=state).state
 
 
 def packed(q, k, v, log_gates, boundaries, *, scale):
     """What is read in texts one after the other, text m in rows boundaries[m] .. boundaries[m + 1] - 1; here in chunks."""
+    q, k = (attention.with_heads_of(v, x) for x in (q, k))
     return in_texts(gated.chunked, boundaries, q, k, v, log_gates, scale=scale, state_layout="kv", chunk=2)
 
 
@@ -54,10 +58,10 @@ def _before(s, tag):
     return painted((s.batch, s.heads, *(rows[::-1] if s.get("state_layout") == "vk" else rows)), tag)
 
 
-EXTENTS = {"features": 1}  # None for one gate per head
+EXTENTS = {"features": 1, "key_heads": None}  # features=None for one gate per head
 ARRAYS = {
-    "q": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 1),
-    "k": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 2),
+    "q": lambda s: painted((s.batch, s.get("key_heads") or s.heads, s.n_key, s.head_dim), 1),
+    "k": lambda s: painted((s.batch, s.get("key_heads") or s.heads, s.n_key, s.head_dim), 2),
     "v": lambda s: painted((s.batch, s.heads, s.n_key, _value_width(s)), 4) / 256 ** _keeping(s),
     "log_gates": _gates,
     "state": lambda s: _before(s, 6),
@@ -81,10 +85,10 @@ def _on_the_values(f, a):
     """The recurrence with the gates of the features of keys along those of values."""
     if "state" not in a or not a.k.shape[-1] == a.v.shape[-1] == a.log_gates.shape[-1] > 1:
         missing()
-    state, rows = np.swapaxes(a.state, -1, -2) if a.state_layout == "vk" else a.state, []
-    for t in range(a.k.shape[-2]):
-        state = np.exp(a.log_gates[..., t, None, :]) * state + a.k[..., t, :, None] * a.v[..., t, None, :]
-        rows.append(a.scale * (a.q[..., t, None, :] @ state) if "q" in a else 0)
+    state, rows, k = np.swapaxes(a.state, -1, -2) if a.state_layout == "vk" else a.state, [], attention.with_heads_of(a.v, a.k)
+    for t in range(k.shape[-2]):
+        state = np.exp(a.log_gates[..., t, None, :]) * state + k[..., t, :, None] * a.v[..., t, None, :]
+        rows.append(a.scale * (attention.with_heads_of(a.v, a.q)[..., t, None, :] @ state) if "q" in a else 0)
     return np.concatenate(rows, axis=-2) if "q" in a else np.swapaxes(state, -1, -2) if a.state_layout == "vk" else state
 
 
@@ -103,7 +107,7 @@ def _mask_without_decay(f, a):
 
 
 def _without_own_token(f, a):
-    return f(**a) - a.scale * (a.q * a.k).sum(axis=-1, keepdims=True) * a.v
+    return f(**a) - a.scale * attention.with_heads_of(a.v, (a.q * a.k).sum(axis=-1, keepdims=True)) * a.v
 
 
 MISTAKES = {
@@ -161,7 +165,7 @@ MISTAKES = {
         2^g for e^g: exp2 is taken of natural logarithms
         Everything is remembered longer.
         Multiply by 1/ln 2 before exp2."""),
-    "own_token_gated": Mistake(using(k=lambda a: np.exp(a.log_gates) * a.k)).words("""
+    "own_token_gated": Mistake(using(k=lambda a: np.exp(a.log_gates) * attention.with_heads_of(a.v, a.k))).words("""
         S = f (S + k v^T): the gate comes after the new key and value are added
         Each token forgets a part of itself.
         Gate the state first, then add."""),
