@@ -226,7 +226,7 @@ def _of_calls(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
                     query_positions=placed,
                 ),
             )
-    if last > 1:
+    if last > 2:  # after two calls these are the keys of the first, the other way
         new = np.arange(keys.shape[1]) >= parts.ends[-2]
         near = a.mask & (keys[:, None, None] > query[:, None, :, None] - (a.window or np.inf))  # whatever turns them
         for step in (step for step in range(-NEAR, NEAR + 1) if step):
@@ -242,6 +242,7 @@ def _of_calls(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
                     window=None,
                 ),
             )
+    if last > 1:
         again = keys * np.repeat(np.arange(last, 0, -1), np.diff(parts.ends))
         yield (
             "turned_again",
