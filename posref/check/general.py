@@ -6,7 +6,7 @@ question, such as the length of the cache. `fitted` solves other numbers, and `r
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import chain, combinations, permutations
+from itertools import chain, combinations, pairwise, permutations
 from typing import Any
 
 import numpy as np
@@ -516,7 +516,8 @@ def _multiple(answer: np.ndarray, right: np.ndarray) -> bool:
         return bool(np.abs(answer - factor * right).max() <= 2**-20 * np.abs(answer).max())
 
 
-ROW = "in each row all numbers have the same error, which a softmax over the row removes"
+ROW = "in each row all numbers have the same error"
+REMOVED = ", which a softmax over the row removes"
 
 
 def relation(question: Question, got: np.ndarray, model: str) -> str:
@@ -542,8 +543,20 @@ def relation(question: Question, got: np.ndarray, model: str) -> str:
         shift = np.median(got - right, axis=-1, keepdims=True)
         most = 2 * np.count_nonzero(ratios(got, right, bound) > 1) > got.size  # else the bound may be as large as the constants
         if most and distance(got, right + shift, 2 * bound) <= 1:
-            return ROW
+            return ROW + (_runs(shift.ravel()) if _whole(question) and right.ndim == 2 else REMOVED)
     return _factors(got, right, bound) or _order(got, right, bound)
+
+
+def _runs(shift: np.ndarray) -> str:
+    """The rows that are off by one number, one after the other, if these are few.
+
+    >>> _runs(np.array([0.0, -1, -1, 2]))
+    ': -1 in rows 1 to 2, +2 in row 3'
+    """
+    ends = [0, *np.flatnonzero(np.diff(shift)) + 1, len(shift)]
+    runs = [(shift[i], i, j - 1) for i, j in pairwise(ends) if shift[i]]
+    said = [f"{by:+g} in row{'s' * int(j > i)} {f'{i} to {j}' if j > i else i}" for by, i, j in runs]
+    return f": {', '.join(said)}" if len(said) < 5 else ""
 
 
 def _factors(got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> str:

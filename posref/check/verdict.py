@@ -73,7 +73,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
     def stages(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
         yield from single(question, got)
         yield edits.hypotheses(question, got)
-        constants = general.relation(question, got, question.models[-1]) == general.ROW
+        constants = general.relation(question, got, question.models[-1]).startswith(general.ROW)
         bits = _booleans(question) and not general.in_several_places(question, got)
         tried = pairs and not constants and not bits  # some pair of mistakes fits one or two wrong bits
         yield from [question.pairs(), of_a_part(question, got, question.pairs)] if tried else []
