@@ -18,19 +18,20 @@ from posref.check.call import Caller, Misbehaved
 from posref.check.ranged import models
 from posref.check.report import Report
 from posref.check.stages.later_questions import failed
+from posref.check.stages.reads import BEYOND, SMALL, say
 from posref.check.verdict import judged
 from posref.check.wrong_elements import worst_element
 from posref.ops import Arguments, Mistake, Op, using
 from posref.ops.probe import painted
 
-BATCH = 2
+BATCH = 3
 HISTORIES: dict[str, Any] = {  # tokens of each call, first position of each text, and positions that the second text leaves out
-    "one call": ((6,), (0, 0)),
-    "steps": ((4, 1, 1, 1), (0, 0)),
-    "chunks": ((4, 3, 2), (0, 0)),
-    "texts at positions of their own": ((3, 2, 1, 1), (0, 40)),
-    "a text with a gap": ((3, 1, 2), (0, 0), 7),
-    "a new cache": ((5, 1), (0, 0)),
+    "one call": ((6,), (0, 0, 0)),
+    "steps": ((4, 1, 1, 1), (0, 0, 0)),
+    "chunks": ((4, 3, 2), (0, 0, 0)),
+    "texts at positions of their own": ((3, 2, 1, 1), (0, 40, 3)),
+    "a text with a gap": ((3, 1, 2), (0, 0, 0), 7),
+    "a new cache": ((5, 1), (0, 0, 0)),
 }
 NEAR = 6  # by how much the positions of the keys of one call may be off
 NAMED = 64  # keys up to which mistakes of single keys are told from each other
@@ -90,7 +91,8 @@ def check_cache(
     ways = new, (to, to_positions, axes)
     asked_for = {name: each for name, each in HISTORIES.items() if window is None or len(each) == 2}
     if window is not None and window <= LONGEST:
-        asked_for["steps beyond the window"] = ((window, 1, 1, 1, 2), (0, 0))
+        asked_for["steps beyond the window"] = ((window, 1, 1, 1, 2), (0, 0, 0))
+        asked_for["a chunk longer than the window"] = ((2, window + 2, 1), (0, 0, 0))
     histories = {
         name: partial(_history, asked, fixed, (heads, key_heads), calls, (*starts, sum(gap)), number)
         for number, (name, (calls, starts, *gap)) in enumerate(asked_for.items())
@@ -167,6 +169,7 @@ def _right(report: Report, name: str, history: Callable[[], Iterator[Any]], new:
             report.failed(where, str(error))
             return False
         asked = ops.op("rope.attend")
+        asked = asked._replace(given=tuple(each for each in asked.given if each != "mask"))  # which nobody passes
         if parts.ends[-1] > NAMED:
             question = engine.Question(asked._replace(mistakes={}), a, models(caller.dtype, a))
             if (found := question.ask(got)).ok:
@@ -177,10 +180,38 @@ def _right(report: Report, name: str, history: Callable[[], Iterator[Any]], new:
         op = asked._replace(mistakes=dict(_of_calls(a, parts)) | asked.mistakes)
         part = Report(report.subject)
         if not judged(part, engine.Question(op, a, models(caller.dtype, a)), got, _of_keys, pairs=False):
+            if not part.diagnosis and np.isfinite(got).all():
+                effects = _effects(history, number, lambda: Caller(new(), call, to, to_positions, axes, "batch"))
+                say(part, ["batch rows", "heads", "rows", "features"], {("v", 2): effects} if effects else {})
             failed(report, where, part)
             report.ruled_out, report.stopped = part.ruled_out, part.stopped
             return False
     return True
+
+
+def _effects(history: Callable[[], Iterator[Any]], last: int, made: Callable[[], Caller]) -> list[np.ndarray]:
+    """What changes in the output of a call, and in the right one, with the values of each token so far: see `reads.say`."""
+
+    def answers(token: int) -> tuple[np.ndarray, np.ndarray]:
+        caller = made()
+        for number, (received, a, parts) in enumerate(history(), start=1):
+            for first, values in ((parts.ends[-2], received), (0, a)):
+                here = np.arange(values["v"].shape[2]) == token - first
+                values["v"] = values["v"] + here[:, None]
+            got = caller(received)
+            if number == last:
+                break
+        return got, np.asarray(ops.op("rope.attend").spec(**a))
+
+    tokens = next(parts.ends[-1] for number, (_, _, parts) in enumerate(history(), start=1) if number == last)
+    try:
+        before, *after = [answers(token) for token in (-1, *range(tokens))]
+    except Misbehaved:
+        return []
+    return [
+        np.stack([BEYOND * (np.abs(y[i] - before[i]) > SMALL * np.abs(before[i]).max()) for y in after]).astype(np.int8)
+        for i in (0, 1)
+    ]
 
 
 def _of_calls(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:

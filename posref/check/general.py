@@ -179,7 +179,7 @@ def _numbers(
             both = using(**{one: lambda a, n=other: a[n], other: lambda a, n=one: a[n]})
             words = f"{one} and {other} are exchanged"
             yield _mistake(f"{one}_and_{other}_exchanged", both, words, "Exchange them.")
-    yield from _positions(a, arrays, () if truth else POWERS)
+    yield from _positions(question, arrays, truth)
     yield from shifts(question)
     if truth:
         yield _mistake("result_inverted", result(np.logical_not), "True and False of the result are exchanged", "Invert it.")
@@ -385,9 +385,15 @@ def _arranged(name: str, change: Callable[[Any], Any], words: str, remedy: str) 
     return _mistake(f"result_{name}".replace(" ", "_"), lambda f, a: change(f(**a)), words, remedy)
 
 
-def _positions(a: Arguments, arrays: dict[str, np.ndarray], powers: tuple[float, ...]) -> Iterator[Named]:
+def _same_beyond(question: Question, name: str, shift: int) -> bool:
+    """Whether positions that are moved one farther give the same truth: then how far they are off is not known."""
+    moved = (question.a | {name: question.a[name] + by} for by in (shift, shift + (1 if shift > 0 else -1)))
+    return np.array_equal(*(question.op.spec(**each) for each in moved))
+
+
+def _positions(question: Question, arrays: dict[str, np.ndarray], truth: bool) -> Iterator[Named]:
     """Positions of one argument against those of the other shifted, all multiplied or divided, or summed over the batch."""
-    names = [name for name in arrays if name in POSITIONS or name == "coordinates"]
+    names, powers = [name for name in arrays if name in POSITIONS or name == "coordinates"], () if truth else POWERS
     lengths = {f"the number of {name.removesuffix('_positions')} positions": arrays[name].shape[-1] for name in names}
     shifts = {n: f"{n}, {words}" for words, n in lengths.items() if n > 1}
     if len(lengths) == 2 and names[0] != "offsets":
@@ -396,6 +402,8 @@ def _positions(a: Arguments, arrays: dict[str, np.ndarray], powers: tuple[float,
     for name in names if len(names) == 2 else ():
         for size, words in shifts.items():
             for sign, side in ((1, "large"), (-1, "small")):
+                if truth and _same_beyond(question, name, sign * size):
+                    continue
                 yield _mistake(
                     f"{name}_{'plus' if sign > 0 else 'minus'}_{size}",
                     using(**{name: lambda a, n=name, s=sign * size: a[n] + s}),

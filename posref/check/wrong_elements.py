@@ -15,7 +15,7 @@ from posref.check.tensors import round_to
 from posref.ops import Arguments, Mistake, result
 from posref.ops.common import per_head
 
-PART = "Compare the sizes by which arrays are cut and put together again: every part has to be computed."
+PART = "Nothing may be computed there, or what is read there may be 0 or empty: look at both."
 SOME, FIRST = 12, 64  # rows that are listed, positions that are tried
 NAMES = {"batch": "batch rows", "heads": "heads", "tokens": "rows", "rows": "rows", "features": "features"}
 
@@ -33,7 +33,7 @@ def names(question: Question) -> list[str]:
 def where(wrong: np.ndarray, named: Sequence[str], got: np.ndarray | None = None, inputs: Any = None) -> str:
     """ "; wrong exactly for rows 16 to 22" if the wrong elements fill a box that is not everything, else nothing.
 
-    With `got` and `inputs` it says when the elements there equal an input: a tail that the kernel does not reach.
+    With `got` and `inputs` it says when the elements there equal an input, or are 0.
 
     >>> wrong = np.zeros((2, 5, 4), dtype=bool)
     >>> wrong[:, 3:] = True
@@ -79,8 +79,7 @@ def columns(wrong: np.ndarray, name: str = "features") -> str:
 
 def _equal(box: tuple[slice, ...], got: np.ndarray | None, inputs: Any) -> str:
     found = "" if got is None or untouched(got, inputs) else untouched(got, inputs, box)  # not where all of it is so
-    tail = "a tail that is not written" if found == "is 0" else "a tail that the kernel does not reach"
-    return f", which {found.replace('is', 'are').replace('equals', 'equal')}, as is {tail}" if found else ""
+    return f", which {found.replace('is', 'are').replace('equals', 'equal')}" if found else ""
 
 
 def untouched(got: np.ndarray, inputs: Any, box: tuple[Any, ...] = ()) -> str:
@@ -176,8 +175,9 @@ def _lost(question: Question, got: np.ndarray, part: np.ndarray, words: str) -> 
         return []
     found = untouched(got, question.a, (part,))
     source = question.a[found.removeprefix("equals ")] if found.startswith("equals") else 0
-    bug = f"{words} of the result {found.replace('is', 'are').replace('equals', 'equal')}, as is a part that is not computed"
-    return [("part_not_computed", Mistake(result(partial(_put, part, source)), bug, "", PART))] if found else []
+    bug = f"{words} of the result {found.replace('is', 'are').replace('equals', 'equal')}"
+    name = "part_zero" if found == "is 0" else "part_unchanged"
+    return [(name, Mistake(result(partial(_put, part, source)), bug, "", PART))] if found else []
 
 
 def _entries(question: Question, part: np.ndarray, name: str) -> str:

@@ -1,7 +1,7 @@
 """Reads: which entries of the inputs an output depends on, found where an entry is changed: the function's against the
 specification's."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from itertools import chain, combinations, product
 from typing import Any
@@ -19,6 +19,7 @@ TRIES = 6  # other whole numbers in the place of one, which may give the same an
 SMALL = 2.0**-12  # of the largest number: less may be lost on the way
 CHANGED, BEYOND = 1, 2  # changed at all; by more than rounding allows
 Answer = Callable[[Arguments], np.ndarray]
+Effects = dict[tuple[str, int], list[np.ndarray]]
 
 
 def other_reads(report: Report, caller: Caller, question: engine.Question, got: np.ndarray) -> None:
@@ -33,17 +34,27 @@ def other_reads(report: Report, caller: Caller, question: engine.Question, got: 
     if got.shape != question.right.shape:
         return
     bound = question.tolerance[question.models[-1]] + SMALL * np.abs(question.right).max(initial=0)
-    effects = {}
+    effects: Effects = {}
     for each in _axes(caller, question):
         with suppress(Misbehaved, *engine.NO_ANSWER):  # not every change makes sense
             effects[each] = [_effects(f, question.a, y, bound, *each) for f, y in answers]
+    others = {name for name, _ in effects if question.a[name].dtype.kind in "iub"}
+    say(report, _names(question), effects, others)
+
+
+def say(report: Report, called: list[str], effects: Effects, others: Collection[str] = ()) -> None:
+    """Put the difference that is said in the fewest words, between what both read, into the report.
+
+    `effects` of each axis of an input, `(entries, *shape of the answer)`: 0, CHANGED or BEYOND, of the function and of the
+    specification. `called` are the axes of the answer; of the inputs `others` another number may give the same answer.
+    """
     found = list[tuple[tuple[int, float], bool, Finding]]()
-    for kept, ((name, axis), (theirs, ours)) in product(_kept(got.ndim), effects.items()):
-        whole = question.a[name].dtype.kind in "iub"  # another whole number may give the same answer
+    for kept, ((name, axis), (theirs, ours)) in product(_kept(len(called)), effects.items()):
+        whole = name in others
         read, meant = (_along(kept, y == BEYOND) for y in (theirs, ours))
         more, less = read & ~_along(kept, ours > 0), meant & ~_along(kept, theirs > 0) & (not whole)
         if (more | less).any() and (len(kept) < 2 if whole else True) and (kept or not (read.any() and meant.any())):
-            part = _part(_names(question), kept, more | less)
+            part = _part(called, kept, more | less)
             at = (slice(None), *part[1])
             finding = _finding(name, f"{name}[{':, ' * axis}", part, read[at], meant[at])
             as_many = bool((read.sum(axis=0) == meant.sum(axis=0)).all() and meant.any(axis=0).all())
