@@ -97,7 +97,7 @@ RIGHT += [(Cache, {"heads": 4, "key_heads": 2})]
 def test_an_honest_cache_passes(new, more):
     report = check_cache(new, **ASKED, **more)
     assert report.ok, str(report)
-    assert len(report.checks) == len(HISTORIES) + ("window" in more)
+    assert len(report.checks) == len(HISTORIES) + 2 * ("window" in more)
 
 
 class CountsKeptKeys(EvictsBeyondItsWindow):
@@ -115,6 +115,19 @@ def test_calls_go_on_beyond_the_window():
     many = check_cache(type("Many", (CountsKeptKeys,), {"window": 70}), **ASKED, window=70)
     assert "of more than 64 keys no mistake is sought" in str(many)
     assert not many.diagnosis
+
+
+class LeavesOutTheLastText(Cache):
+    def append(self, **new):
+        if self.k is not None:  # as where texts are written in pairs
+            new["k"][2], new["v"][2] = self.k[2, :, -1:], self.v[2, :, -1:]
+        super().append(**new)
+
+
+def test_tokens_that_are_not_read_are_said():
+    report = check_cache(LeavesOutTheLastText, **ASKED)
+    words = "batch row 2 of your output changes with v[:, :, 0:4]; the right one changes with v[:, :, 0:5]"
+    assert words in str(report), report
 
 
 def test_in_torch():
@@ -225,7 +238,7 @@ WRONG = [
 @every(WRONG, name=lambda case: case[0].__name__)
 def test_a_wrong_cache_fails_where_it_goes_wrong(new, where, name):
     report = check_cache(new, **ASKED)
-    failed = [check.name for check in report.checks if check.status == "failed"]
+    failed = [check.name for check in report.checks if check.status == "failed" and check.name != "reads"]
     assert len(failed) == 1
     assert failed[0].startswith(where), str(report)
     named = [finding.name for finding in report.diagnosis]

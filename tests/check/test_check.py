@@ -283,9 +283,7 @@ def test_tails_and_blocks_of_a_kernel_are_described():
         y[:, 8:] = 0
         return y
 
-    assert "wrong for heads 8 to 31 alone, which are 0" in str(
-        check(heads, "rope.rotate", **ROPE)
-    )
+    assert "wrong for heads 8 to 31 alone, which are 0" in str(check(heads, "rope.rotate", **ROPE))
 
 
 @pytest.mark.parametrize(
