@@ -70,7 +70,7 @@ MISTAKES = {
         The weights depend on i and j, not on j - i.
         Apply the feature map first, then rotate."""),
     "not_rotated": Mistake("positions_zero").words("""
-        all positions are 0: nothing is rotated
+        all positions, or all frequencies, are 0: nothing is rotated
         The model sees no order."""),
     "sign": Mistake("sign").words("""
         angle -m theta: the sine has the wrong sign

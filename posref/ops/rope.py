@@ -426,7 +426,7 @@ MISTAKES = {
         the positions given are replaced by 0, 1, 2, ..
         Padding, packing, caches and decoding go wrong."""),
     "positions_zero": Mistake("positions_zero").words("""
-        all positions are 0: nothing is rotated
+        all positions, or all frequencies, are 0: nothing is rotated
         The model sees no order."""),
     "batch_row_0_only": Mistake(_first_batch_row, seen_in=("ml-explore/mlx#3494",), only="rotate").words("""
         only batch row 0 is rotated
