@@ -312,7 +312,7 @@ def _unwritten(question: Question, wrong: np.ndarray, got: np.ndarray) -> str:
     """That the columns which differ are those of an input, or 0."""
     along = np.flatnonzero(wrong.reshape(-1, *wrong.shape[-1:]).any(axis=0)) if wrong.ndim > 1 else np.zeros(0)
     found = untouched(got, question.a, (..., along)) if 0 < len(along) < wrong.shape[-1] else ""
-    return f", which {found.replace('is', 'are').replace('equals', 'equal')}: they are not written" if found else ""
+    return f", which {found.replace('is', 'are').replace('equals', 'equal')}" if found else ""
 
 
 def _masked(question: Question, wrong: np.ndarray) -> str:

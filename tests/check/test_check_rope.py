@@ -657,7 +657,7 @@ def test_the_advice_names_the_setting_that_gives_what_was_asked():
 
 def test_identities_are_listed():
     report = check_rope(wrong("positions_zero"), dim=64, layout="half")
-    assert "all positions are 0" in report.diagnosis[0].sentence
+    assert "all positions, or all frequencies, are 0" in report.diagnosis[0].sentence
     report = check_rope(wrong("rotate_twice"), dim=64, layout="half")
     assert "applied twice" in report.diagnosis[0].sentence
 

@@ -310,7 +310,7 @@ NAMED = [
     ("attention.attend", ROWS, lambda q, k, v, m, r: attend(q * np.minimum(r, 1)[:, None], k, v, m), "row_scale at most 1"),
     ("position_ids.multimodal", VIDEO, partial(other_times, step=0.5), "time_times_0.5"),
     ("axes.rotate", MROPE, lambda x, c: by_axes(x, c, PAIRS[::2]) * (np.arange(16) < 8), "part_zero"),
-    ("axes.rotate", MROPE, lambda x, c: by_axes(x, c, PAIRS[::2] * [1, 1, 0, 0]), "part_zero"),
+    ("axes.rotate", MROPE, lambda x, c: by_axes(x, c, PAIRS[::2] * [1, 1, 0, 0]), "part_unchanged"),
     ("position_ids.multimodal", VIDEO, other_times, "time_times_13"),
     ("axes.rotate", MROPE, whole_head, "all_rotated"),
     ("axes.rotate", MROPE, partial(whole_head, speeds=PAIRS**2), "all_rotated_same_exponent"),
