@@ -18,4 +18,4 @@ array([1.  , 0.01])
 implementation computes; `posref.vectors` loads the golden vectors.
 """
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

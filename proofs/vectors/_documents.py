@@ -10,7 +10,7 @@ import proofs.vectors
 from posref.vectors import DIRECTORY, MODELS, SCHEMA, read
 from proofs.vectors import BITS, _rejected, described
 
-VERSION = "1.2.0"
+VERSION = "1.3.0"
 
 
 def systems(names=()):
