@@ -51,7 +51,9 @@ def _html(words):
     words = re.sub(r"!\[\]\(figures/([\w-]+)\.svg\)", drawn, words)
     words = re.sub(r"\[([^\]]*)\]\((?!https:|#|(?:docs/|\.\./)?\w+\.md)[^)]*\)", r"\1", words)
     body = markdown(words, extensions=["tables", "fenced_code", "toc"])
-    body = re.sub(r"<pre><code>(.*?)</code></pre>", lambda m: _formulas(unescape(m[1])), body, flags=re.DOTALL)
+    latex = lambda found: text.from_latex(unescape(found[1]))
+    body = re.sub(r'<pre><code class="language-math">([^<]*)</code></pre>', lambda m: _formulas(latex(m)), body)
+    body = re.sub(r"\$<code>([^<]*)</code>\$", lambda m: text.mathml(latex(m), "inline"), body)
     body = re.sub(rf"{WHOLE}|([^<>]+)(?=<)", lambda m: m[1] or text.pretty(unescape(m[3])), body, flags=re.DOTALL)
     body = re.sub(r"<table>.*?</table>", lambda m: _cards(m[0]), body, flags=re.DOTALL)
     option = lambda m: re.sub(r"(?<![\w-])--\w[\w-]*", r'<span class="w">\g<0></span>', m[0])  # no line ends in its dashes

@@ -61,7 +61,7 @@ def test_distances_and_determinants():
     stated = {row[0]: row[1:] for row in ROWS if row[0] in ("width", "distance", "offset") and len(row) == 7}
     columns = zip(stated["width"], stated["distance"], stated["offset"], strict=True)
     assert {int(d): (float(far), int(offset)) for d, far, offset in columns} == truths.NEAREST
-    assert all(f"10^{power} at" in PAGE for power in truths.MAGNITUDES.values())
+    assert all(f"$`10^{{{power}}}`$ at" in PAGE for power in truths.MAGNITUDES.values())
     assert all(f"{n} positions fill {low}" in PAGE for (_, n), (low, _) in truths.DIRECTIONS.items())
 
 

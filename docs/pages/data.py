@@ -58,9 +58,7 @@ def page(name):
         "aliases": frameworks.aliases() if name in ("pairing", "rotary.rope", "rotary.layouts") else (),
         "claims": claimed(name),
         "theorems": theorems(name),
-        "functions": [
-            function(f) for f in discovery.members(importlib.import_module(f"posref.{name}")) if inspect.isfunction(f)
-        ],
+        "functions": [*map(function, filter(inspect.isfunction, discovery.members(importlib.import_module(f"posref.{name}"))))],
         "mistakes": sorted(mistakes(last), key=lambda m: -len(m["seen_in"])) if last in ops.names() else [],
         "shared": len({*pages.mistakes(last)} - {*ops.flags(last)}) if last in ops.names() else 0,
         "vectors": cases(last) if last in vectors.names() else [],
@@ -71,13 +69,9 @@ def page(name):
 
 def _definition(section):
     """Paragraphs and blocks of formulas, in their order: [(kind, html or [(name, formula, note)])]."""
-    parts = []
-    for paragraph in section.split("\n\n"):
-        if paragraph.startswith("    "):
-            parts.append(("formulas", [text.formula(line) for line in paragraph.split("\n")]))
-        elif paragraph.strip():
-            parts.append(("prose", text.prose(paragraph)))
-    return parts
+    formulas = lambda p: ("formulas", [text.formula(line) for line in p.split("\n")])
+    parts = filter(str.strip, section.split("\n\n"))
+    return [formulas(p) if p.startswith("    ") else ("prose", text.prose(p)) for p in parts]
 
 
 def _equations(section):
@@ -129,9 +123,8 @@ def neighbours(name):
 def alike(name):
     """Systems with the same measured answers."""
     same = lambda a: [v for word, v in facts(a).items() if word not in ("parameters", "multiplies", "memory", "models")]
-    return [
-        (overview.short(a), overview.href(a)) for a in discovery.names() if "." in name and a != name and same(a) == same(name)
-    ]
+    others = [a for a in discovery.names() if "." in name and a != name and same(a) == same(name)]
+    return [(overview.short(a), overview.href(a)) for a in others]
 
 
 def _few(names, most=6):

@@ -32,6 +32,7 @@ CLOSING = {"(": ")", "{": "}", "[": "]", LEFT: RIGHT, "|": "|"}
 APART = {"=", "+", "<", ">", ",", ";", ":", "~-", *WORDS}  # what parts two terms
 OPENING = "([{" + LEFT
 BREAKS = {"=", "<=", ">=", "->", "+", "-"}
+LATEX = {"le": "<=", "ge": ">=", "to": "->", "frac": "frac", "quad": "", ",": " "} | {name: name for name in NAMED}
 ANGLES = re.compile(r"<([^<>=]{1,60}?, [^<>=]{1,60}?)>")
 
 
@@ -51,6 +52,11 @@ def mathml(formula, display="block"):
             pieces.append([])
     style = ' displaystyle="true"' if display == "block" else ""
     return "\u200b".join(f"<math{style}><mrow>{_row(piece)}</mrow></math>" for piece in pieces if piece)
+
+
+def from_latex(formula):
+    """A formula in LaTeX, which a forge typesets, in the house's own ASCII, where a fraction may also be frac{a}{b}."""
+    return re.sub(r"\\([A-Za-z]+|.)", lambda m: LATEX[m[1]], re.sub(r"\\mathrm\{(\w+)\}", r"\1", formula))
 
 
 def _is_loose(tokens, i):
@@ -156,6 +162,10 @@ def _atom(tokens, i, fractions=True):
         name = {"floor": "FLOOR", "ceil": "CEILING"}.get(t)
         sides = [f"<mo>{lookup(f'{side} {name}')}</mo>" for side in ("LEFT", "RIGHT")] if name else ()
         return (f"<mrow>{inner.join(sides)}</mrow>" if name else f"<msqrt>{inner}</msqrt>"), end
+    if t == "frac" and after == "{":
+        above, i = _balanced(tokens, i + 1, fractions)
+        below, i = _balanced(tokens, i, fractions)
+        return f"<mfrac><mrow>{above}</mrow><mrow>{below}</mrow></mfrac>", i
     if t in CLOSING and _closing(tokens, i):
         inner, end = _balanced(tokens, i, fractions)
         still = 'lspace="0" rspace="0"' + ("" if "<mfrac" in inner else ' stretchy="false"')
@@ -278,15 +288,10 @@ def _pieces(tokens, first, last):
 
 def prose(text):
     """Paragraphs, indented lines and examples of a docstring."""
-    out = []
-    for paragraph in filter(None, (p.rstrip() for p in text.split("\n\n"))):
-        if ">>>" in paragraph:
-            out.append(console(paragraph))
-        elif paragraph.startswith("    "):
-            out.append("".join(f'<div class="ind">{pretty(line.strip())}</div>' for line in paragraph.split("\n")))
-        else:
-            out.append(f"<p>{pretty(' '.join(paragraph.split()))}</p>")
-    return "".join(out)
+    lines = lambda p: "".join(f'<div class="ind">{pretty(line.strip())}</div>' for line in p.split("\n"))
+    said = lambda p: lines(p) if p.startswith("    ") else f"<p>{pretty(' '.join(p.split()))}</p>"
+    paragraphs = [p.rstrip() for p in text.split("\n\n") if p.strip()]
+    return "".join(console(p) if ">>>" in p else said(p) for p in paragraphs)
 
 
 def linked(text):
