@@ -78,10 +78,6 @@ KERNELS = (fast._attend, fast._attend_few)
     of=[fast._step, fast._multiply],
     sizes="lanes, keys, d_v = 1, 1, 1 and 2, 1, 2 and 1, 2, 2",
     argument="induction over the keys: every step adds its own to the sums of those before",
-    equivalent={
-        "_step: maximum[r] = s[c, r] if s[c, r] > maximum[r] else maximum[r]  ->  "
-        "maximum[r] = s[c, r] if s[c, r] >= maximum[r] else maximum[r]": "equal either way",
-    },
 )
 def step_keeps_the_sums():
     """One key of score s: denominator e^maximum grows by e^s and weight e^maximum = e^s, on every path of the maximum. The

@@ -70,6 +70,7 @@ MINIMUM = "elu_plus_one: return np.where(x > 0, x + 1, np.exp(np.minimum(x, 0 * 
     equivalent={
         MINIMUM + "x > 0, x + 1, np.exp(np.minimum(x, 1 * x)))": UNUSED,
         MINIMUM + "x > 0, x + 1, np.exp(np.minimum(x, 0 + x)))": UNUSED,
+        MINIMUM + "x > 0, x + 1, np.exp(np.minimum(x, -1 * x)))": UNUSED,
         MINIMUM + "x >= 0, x + 1, np.exp(np.minimum(x, 0 * x)))": "both branches are 1 at 0",
     },
     values="the value and the slope at 0, and a number above 0",
