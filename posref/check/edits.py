@@ -28,7 +28,7 @@ LEAST = 3  # different wrong numbers: fewer are met by some edit, whatever the c
 MARKS = 12  # wrong entries of a mask, which have one bit each
 CHUNKS = (4, 16, 32, 64)
 SHORT = 12  # letters of what says nothing without what stands around it
-MOST = 2**25  # elements of all answers together
+MOST, STEPS = 2**25, 2**17  # elements of all answers together; rows, each a step of a loop where a state is carried
 OTHERS: dict[type, tuple[type, ...]] = {
     ast.Add: (ast.Sub, ast.Mult),
     ast.Sub: (ast.Add,),
@@ -74,7 +74,8 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
     values = np.unique((got - whole * right)[wrong])  # whole numbers that are all off by one number show that number alone
     if wrong.sum() < MARKS if marks else len(values) < LEAST:
         return
-    tried = islice(every(question.op.spec, _sizes(question.a, wrong)), MOST // right.size)
+    few = min(MOST // right.size, STEPS // max(right.shape[-2:-1], default=1))
+    tried = islice(every(question.op.spec, _sizes(question.a, wrong)), few)
     near = (each for each in tried if _explains(question, got, each))
     yield from first_that_fits(question, got, near)
 

@@ -51,7 +51,7 @@ def test_entries_that_are_read(fn, name, settings, sentence):
     assert any(line.split(": ", 1)[1].removeprefix("reads: ").startswith(words) for line in str(report).split("\n")[1:]), report
 
 
-@every(OPS, name=attrgetter("name"), parts=8)
+@every(OPS, name=attrgetter("name"), parts=16)
 def test_other_numbers_of_the_same_entries_are_no_other_entries(op):
     """Each number of the right result changed alone: what it depends on stays."""
     a = op.make(**example(op))

@@ -53,7 +53,7 @@ def say(report: Report, called: list[str], effects: Effects, others: Collection[
         whole = name in others
         read, meant = (_along(kept, y == BEYOND) for y in (theirs, ours))
         more, less = read & ~_along(kept, ours > 0), meant & ~_along(kept, theirs > 0) & (not whole)
-        if (more | less).any() and (len(kept) < 2 if whole else True) and (kept or not (read.any() and meant.any())):
+        if (more | less).any() and (len(kept) < 2 or not whole) and (kept or not (read.any() and meant.any())):
             part = _part(called, kept, more | less)
             at = (slice(None), *part[1])
             finding = _finding(name, f"{name}[{':, ' * axis}", part, read[at], meant[at])
@@ -121,10 +121,8 @@ def _finding(name: str, index: str, part: tuple[str, Any, str], read: np.ndarray
     yours, right = (f"changes with {_entries(index, y)}" for y in (read, meant))
     more, less = read & ~meant, meant & ~read
     words = f"how {_entries(index, more)} gets" if more.any() else f"why {_entries(index, less)} does not get"
-    into, sentence = (
-        part[0].removesuffix(" of ") or "the result",
-        f"{part[0]}your output {yours}; the right one {right}{part[2]}",
-    )
+    sentence = f"{part[0]}your output {yours}; the right one {right}{part[2]}"
+    into = part[0].removesuffix(" of ") or "the result"
     return Finding(f"other_entries_of_{name}", sentence, f"Find out {words} into {into}.")
 
 
