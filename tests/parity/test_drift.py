@@ -24,13 +24,10 @@ TYPES = (
 )
 # rotary types of which nothing is said: their position has not been read
 UNREAD = (
-    "EvollaModel blt blt_local_decoder blt_local_encoder dots3_note_audio_encoder "
-    "dots3_note_text edgetam_video efficientloftr eomt_dinov3 evolla hunyuan_vl_text inkling2_vision "
-    "minimax_m3_vl_vision moonshine_streaming musicflamingo nemotron3_5_transcribe_asr_audio "
-    "nemotron3_5_transcribe_word_timestamp nemotron3_diarization_audio neomme pe_audio_video_encoder "
-    "pe_video_encoder pocket_tts_audio_tokenizer pocket_tts_audio_tokenizer_decoder "
-    "pocket_tts_audio_tokenizer_encoder qwen2_5_omni_dit sam2_video sam3_tracker_video "
-    "sam3_vit_model timesfm2_5"
+    "EvollaModel blt blt_local_decoder blt_local_encoder dots3_note_audio_encoder dots3_note_text "
+    "edgetam_video efficientloftr eomt_dinov3 evolla minimax_m3_vl_vision moonshine_streaming "
+    "musicflamingo neomme pe_audio_video_encoder pe_video_encoder qwen2_5_omni_dit sam2_video "
+    "sam3_tracker_video sam3_vit_model"
 )
 
 
