@@ -300,7 +300,7 @@ def test_dtypes_of_content_alone_promote():
 
 
 @of_every_twin
-@of_every_float
+@pytest.mark.parametrize("dtype", [FLOATS[0], pytest.param(FLOATS[1], marks=pytest.mark.slow)])
 def test_any_memory_of_the_arguments(twin, dtype, monkeypatch):
     for arguments in (each for _ in groups(twin, monkeypatch) for each in samples(twin, dtype)):
         ways = {name: dict(other_memory(value)) for name, value in arrays(arguments).items()}
