@@ -61,6 +61,7 @@ COMMUTATIVE = ast.Add, ast.Mult, ast.BitAnd, ast.BitOr
 FIXED = "shape", "dtype", "ndim", "size"  # what is asked of an array is no number of the formula
 APART = "posref._", "posref.ops", "posref.check"
 REFUSED = NameError, IndexError, KeyError, AttributeError, MemoryError, RecursionError, *NO_ANSWER
+DEPRECATED = FutureWarning, DeprecationWarning
 REMEDY = "Compare that line of the specification with yours."
 
 
@@ -244,7 +245,8 @@ class _Renamed(ast.NodeTransformer):
 
 def _compiled(function: FunctionType, root: ast.Module) -> FunctionType:
     space: dict[str, Any] = {}
-    with warnings.catch_warnings(action="ignore", category=SyntaxWarning):  # a number in the place of a function
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # a number in the place of a function
         exec(compile(ast.fix_missing_locations(root), "<edited>", "exec"), function.__globals__, space)
     edited: FunctionType = space[function.__name__]
     return edited
@@ -277,8 +279,11 @@ def _answer(f: Any, a: Arguments, body: Any, edited: Any, core: Any = None, chun
     """What f gives with another function in the place of one, or by chunks with that."""
     form = partial(_replaced(chunked, body, edited), chunk=size) if core else edited
     try:
-        return _replaced(f, core or body, form)(**a)
-    except REFUSED as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DEPRECATED[0])  # what later versions of numpy refuse
+            warnings.simplefilter("error", DEPRECATED[1])
+            return _replaced(f, core or body, form)(**a)
+    except (*REFUSED, *DEPRECATED) as error:
         raise NotHere(str(error)) from None
 
 

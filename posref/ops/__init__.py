@@ -145,9 +145,17 @@ def using(**change: Any) -> Wrong:
 
 def result(change: Callable[..., Any]) -> Wrong:
     """Another use of the right result: `change(result)` or `change(result, arguments)`."""
-    if len(inspect.signature(change).parameters) == 2:
+    if _takes_arguments(change):
         return lambda f, a: change(f(**a), a)
     return lambda f, a: change(f(**a))
+
+
+def _takes_arguments(change: Callable[..., Any]) -> bool:
+    """Whether a change takes the arguments too; functions of numpy, which have no signature in old versions, do not."""
+    try:
+        return len(inspect.signature(change).parameters) == 2
+    except ValueError:
+        return False
 
 
 def instead(formula: Callable[..., Any]) -> Wrong:
@@ -162,7 +170,7 @@ def instead(formula: Callable[..., Any]) -> Wrong:
 
 def inside(module: ModuleType, name: str, change: Callable[..., Any]) -> Wrong:
     """The same call with another function in the place of `module.name`: `change(right)` or `change(right, arguments)`."""
-    takes_arguments = len(inspect.signature(change).parameters) == 2
+    takes_arguments = _takes_arguments(change)
 
     def wrong(f: Spec, a: Arguments) -> Any:
         right, calls = getattr(module, name), []

@@ -28,7 +28,8 @@ ROOT = Path(__file__).parents[2]
 OLDEST, OLDEST_NUMBA, OLDEST_PYTHON = "numpy==1.24.*", "numba==0.59.*", "3.10"
 SPECIFICATION = (*(f"posref/{family}" for family in FAMILIES), *(f"posref/{name}.py" for name in COMMON))
 FILES_OF_TESTS = ("test_attention.py", "test_offsets.py", "test_spot_values.py", "vectors/test_posref.py")
-TESTS_OF_SPECIFICATION = (*FAMILIES, "fast", "ops", *FILES_OF_TESTS)
+CHECKS = tuple(f"check/test_{each}.py" for each in ("general", "reads", "edits", "cache", "check"))
+TESTS_OF_SPECIFICATION = (*FAMILIES, "fast", "ops", *CHECKS, *FILES_OF_TESTS)
 
 
 class Stage(NamedTuple):
