@@ -12,6 +12,7 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from functools import cache, partial
 from itertools import combinations, islice
 from types import FunctionType
@@ -140,7 +141,8 @@ def edits(function: FunctionType) -> tuple[tuple[FunctionType, str], ...]:
             _put(holder, key, other)
             text, after = ast.unparse(definition), ast.unparse(other if shown is node else shown)
             if text not in found:
-                found[text] = _compiled(function, root), f"`{after}` for `{before}`"
+                with suppress(ValueError):  # no program, as Python 3.13 finds where 3.11 does not
+                    found[text] = _compiled(function, root), f"`{after}` for `{before}`"
             _put(holder, key, node)
     return tuple(found.values())
 
