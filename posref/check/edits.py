@@ -282,8 +282,8 @@ def _answer(f: Any, a: Arguments, body: Any, edited: Any, core: Any = None, chun
     form = partial(_replaced(chunked, body, edited), chunk=size) if core else edited
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", DEPRECATED[0])  # what later versions of numpy refuse
-            warnings.simplefilter("error", DEPRECATED[1])
+            for each in DEPRECATED:
+                warnings.simplefilter("error", each)  # later versions of numpy refuse what older ones warn of
             return _replaced(f, core or body, form)(**a)
     except (*REFUSED, *DEPRECATED) as error:
         raise NotHere(str(error)) from None

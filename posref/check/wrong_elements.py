@@ -15,7 +15,7 @@ from posref.check.tensors import round_to
 from posref.ops import Arguments, Mistake, result
 from posref.ops.common import per_head
 
-PART = "Nothing may be computed there, or what is read there may be 0 or empty: look at both."
+PART = "Perhaps nothing is computed there; perhaps the inputs of this part are 0 or empty."
 SOME, FIRST = 12, 64  # rows that are listed, positions that are tried
 NAMES = {"batch": "batch rows", "heads": "heads", "tokens": "rows", "rows": "rows", "features": "features"}
 
@@ -79,7 +79,7 @@ def columns(wrong: np.ndarray, name: str = "features") -> str:
 
 def _equal(box: tuple[slice, ...], got: np.ndarray | None, inputs: Any) -> str:
     found = "" if got is None or untouched(got, inputs) else untouched(got, inputs, box)  # not where all of it is so
-    return f", which {found.replace('is', 'are').replace('equals', 'equal')}" if found else ""
+    return f", which {_plural(found)}" if found else ""
 
 
 def untouched(got: np.ndarray, inputs: Any, box: tuple[Any, ...] = ()) -> str:
@@ -94,6 +94,11 @@ def untouched(got: np.ndarray, inputs: Any, box: tuple[Any, ...] = ()) -> str:
         if isinstance(value, np.ndarray) and value.shape == got.shape and np.array_equal(value[box], got[box]):
             return f"equals {name}"
     return ""
+
+
+def _plural(found: str) -> str:
+    """The words of `untouched`, of several elements."""
+    return found.replace("is", "are").replace("equals", "equal")
 
 
 def rows_of_an_input(question: Question, got: np.ndarray) -> str:
@@ -175,7 +180,7 @@ def _lost(question: Question, got: np.ndarray, part: np.ndarray, words: str) -> 
         return []
     found = untouched(got, question.a, (part,))
     source = question.a[found.removeprefix("equals ")] if found.startswith("equals") else 0
-    bug = f"{words} of the result {found.replace('is', 'are').replace('equals', 'equal')}"
+    bug = f"{words} of the result {_plural(found)}"
     name = "part_zero" if found == "is 0" else "part_unchanged"
     return [(name, Mistake(result(partial(_put, part, source)), bug, "", PART))] if found else []
 
@@ -312,7 +317,7 @@ def _unwritten(question: Question, wrong: np.ndarray, got: np.ndarray) -> str:
     """That the columns which differ are those of an input, or 0."""
     along = np.flatnonzero(wrong.reshape(-1, *wrong.shape[-1:]).any(axis=0)) if wrong.ndim > 1 else np.zeros(0)
     found = untouched(got, question.a, (..., along)) if 0 < len(along) < wrong.shape[-1] else ""
-    return f", which {found.replace('is', 'are').replace('equals', 'equal')}" if found else ""
+    return f", which {_plural(found)}" if found else ""
 
 
 def _masked(question: Question, wrong: np.ndarray) -> str:

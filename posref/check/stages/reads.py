@@ -62,13 +62,13 @@ def say(report: Report, called: list[str], effects: Effects, others: Collection[
     for _, as_many, finding in sorted(found, key=lambda each: each[0])[:1]:
         if as_many:  # an index is another one
             report.diagnosis.append(finding)
-        else:  # what is read too much, or not at all, may have any cause
+        else:  # one entry too many, or too few, can have any cause
             report.failed("reads", finding.sentence)
         report.advice.append(finding.remedy)
 
 
 def _axes(caller: Caller, question: engine.Question) -> Iterator[tuple[str, int]]:
-    """The axes of the arrays that the function receives; of equal ones the first that has few entries."""
+    """The axes of the arrays that the function receives, the shortest first."""
     a = question.a
     arrays = [name for name in caller.tensors(a) if isinstance(a[name], np.ndarray) and a[name].ndim]
     every = [(size, name, axis) for name in arrays for axis, size in enumerate(a[name].shape) if 1 < size <= MOST[0]]
