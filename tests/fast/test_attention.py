@@ -27,6 +27,7 @@ fast_t5 = importlib.import_module("posref.fast.t5")
 streaming = importlib.import_module("proofs.mathematics.streaming")
 
 FLOATS = (np.float32, np.float64)
+ONE_FLOAT = pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.slow)])
 FEW = (1, fast.FEW, fast.FEW + 1, fast.LANES, fast.LANES + 1)
 TILES = (fast.TILE - 1, fast.TILE, fast.TILE + 1, 2 * fast.TILE, 2 * fast.TILE + 1)
 STRETCHES = (fast.STRETCH - 1, fast.STRETCH, fast.STRETCH + 1, 2 * fast.STRETCH + 3)
@@ -135,7 +136,7 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+@ONE_FLOAT
 @pytest.mark.parametrize("n_query", [1, 9, 100])
 @pytest.mark.parametrize("names", [*RULES, "temperature softcap sinks"])
 def test_rules_of_a_score(names, n_query, dtype):
@@ -162,7 +163,7 @@ def test_temperatures_of_a_batch():
     assert np.allclose(out, expected, rtol=0, atol=1e-14)
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+@ONE_FLOAT
 @pytest.mark.parametrize("n_query", [1, 9, 100])
 def test_biases_by_rule_are_those_by_offset(n_query, dtype):
     """Bit for bit: ALiBi in both forms, T5 in both directions, and a rule with a middle and slopes."""

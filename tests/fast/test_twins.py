@@ -231,6 +231,12 @@ TWINS = [
 SAMPLE_LEADS = {"rope.rotate": {"x": (2, 4), "rows": (2, 1, 33)}, "deberta.scores": {"at": (2, 1)}}
 of_every_twin = pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
 of_every_float = pytest.mark.parametrize("dtype", FLOATS)
+one_float = pytest.mark.parametrize("dtype", [FLOATS[0], pytest.param(FLOATS[1], marks=pytest.mark.slow)])
+
+
+def of_step(step):
+    """One of so many cases; all of them are slow."""
+    return pytest.mark.parametrize("step", [step, pytest.param(1, marks=pytest.mark.slow)])
 
 
 def samples(twin, dtype=np.float64):
@@ -260,17 +266,18 @@ def agree(twin, arguments, *thread_counts):
 
 @of_every_twin
 @of_every_float
-@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
+@of_step(5)
 def test_every_size(twin, dtype, step):
     for sizes, setting in itertools.product(twin.sizes[::-step], twin.settings):
         agree(twin, twin.make(dtype, *sizes) | setting, 2, 5)
 
 
 @of_every_twin
-def test_leading_axes_broadcast(twin, monkeypatch):
+@of_step(3)
+def test_leading_axes_broadcast(twin, step, monkeypatch):
     small = (4, 6, *twin.sample[2:]) if "rope" not in twin.name else (5, 6)
-    for _ in groups(twin, monkeypatch):
-        for leads, setting in itertools.product(twin.leads, twin.settings):
+    for number, _ in enumerate(groups(twin, monkeypatch)):
+        for leads, setting in [*itertools.product(twin.leads, twin.settings)][number::step]:
             sizes = (1, *small[1:]) if leads.get("rows") == (1,) and leads.get("x") == () else small
             agree(twin, twin.make(np.float64, *sizes, **leads) | setting, 1, 2, 64)
 
@@ -300,11 +307,12 @@ def test_dtypes_of_content_alone_promote():
 
 
 @of_every_twin
-@pytest.mark.parametrize("dtype", [FLOATS[0], pytest.param(FLOATS[1], marks=pytest.mark.slow)])
-def test_any_memory_of_the_arguments(twin, dtype, monkeypatch):
-    for arguments in (each for _ in groups(twin, monkeypatch) for each in samples(twin, dtype)):
+@one_float
+@of_step(3)
+def test_any_memory_of_the_arguments(twin, dtype, step, monkeypatch):
+    for number, arguments in enumerate(each for _ in groups(twin, monkeypatch) for each in samples(twin, dtype)):
         ways = {name: dict(other_memory(value)) for name, value in arrays(arguments).items()}
-        for way in next(iter(ways.values())):
+        for way in [*next(iter(ways.values()))][number % step :: step]:
             other = {name: made[way] for name, made in ways.items()}
             if not twin.specification(**arguments | other).dtype.isnative:
                 with pytest.raises(TypeError, match="the compiled kernels know float32 and float64"):
@@ -317,7 +325,7 @@ def test_any_memory_of_the_arguments(twin, dtype, monkeypatch):
 
 
 @of_every_twin
-@of_every_float
+@one_float
 def test_any_memory_of_out(twin, dtype, monkeypatch):
     for arguments in (each for _ in groups(twin, monkeypatch) for each in samples(twin, dtype)):
         expected = twin.expected(**arguments)
