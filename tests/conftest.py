@@ -1,10 +1,13 @@
-"""One thread for products and torch in each process of pytest: on several, small arrays are slower."""
+"""Each process of pytest has one thread for products and torch, and keeps its memory: small arrays are faster so."""
 
 import os
 
 import pytest
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # processes of xdist inherit it before they import numpy
+# processes of xdist inherit these before they begin
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+for what in ("MMAP_THRESHOLD_", "TRIM_THRESHOLD_", "TOP_PAD_"):  # of glibc: 32 MiB at a time from the system, and none back
+    os.environ.setdefault(f"MALLOC_{what}", str(2**25))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -16,6 +16,7 @@ PATTERN = "transformer_xl/causal/*"
 README = (vectors.DIRECTORY / "README.md").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", languages.LANGUAGES)
 def test_judged_alike(language, tmp_path):
     """Ignored elements and rows that may be shifted; all systems: `python -m tests.release languages`."""
