@@ -30,12 +30,11 @@ OTHER = {"half": "interleaved", "interleaved": "half", "interleaved_to_half": "h
 NEAR = 1e-5
 NOT_ASKED = {  # and why
     "efficientloftr.EfficientLoFTRRotaryEmbedding": "rows and columns of its own grid, counted from 1",
-    "hunyuan_vl.HunYuanVLRotaryEmbedding": "no rotation: the members of a pair read two axes, `axes.rotate_features`",
     "llama4.Llama4VisionRotaryEmbedding": "rows and columns of its own grid, from 1; as explained in tests.programs.drift",
     "musicflamingo.MusicFlamingoRotaryEmbedding": "angles are a row of a table times a time: no frequency times a position",
 }
 HEADS = 7  # no other extent here is 7
-AXES = 4  # as many coordinates as HunYuan-VL has
+AXES = 4  # as many coordinates as ESMFold 2 has
 
 
 class Subject(NamedTuple):
