@@ -1,19 +1,17 @@
-"""Text from files, as it may reach a terminal: control characters are written as escapes."""
+"""Text from files, as it may reach a terminal: what Unicode does not call printable is written as escapes."""
 
-import unicodedata
 from dataclasses import is_dataclass, replace
 
 LONGEST = 1000  # characters of a text of a file
-CONTROL = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control, format (directions of text), surrogates, separators of lines and paragraphs
 
 
 def printable(text, kept="\n\t"):
-    """The text with every control character but those in `kept` as an escape.
+    """The text with every character that is not printable, but those in `kept`, as an escape.
 
     >>> printable("gpt\\x1b[31m")
     'gpt\\\\x1b[31m'
     """
-    return "".join(c if c in kept or unicodedata.category(c) not in CONTROL else ascii(c)[1:-1] for c in text)
+    return "".join(c if c in kept or c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def in_one_line(value):

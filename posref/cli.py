@@ -206,12 +206,11 @@ def _fail(message, code):
 
 
 def _plain(message):
-    """A message of the library for a terminal: without the name of a function of ours, and control characters as escapes."""
+    """A message of the library for a terminal, without the name of a function of ours."""
     text = re.sub(rf"^({'|'.join(OURS)})\.\w+: ", "", str(message))
     text = re.sub(r"^(meaning|format|directory|dim|base|length|tolerance) is ", r"--\1 is ", text)
     text = re.sub(r"\b(the systems|there) are (?:\w+, ){20,}\w+", "`posref list` prints all systems", text)
-    text = re.sub(r"\bvectors\.cases\((.*?)\) lists", r"`posref vectors list \1` lists", text)
-    return "".join(c if c.isprintable() or c.isspace() else ascii(c)[1:-1] for c in text)
+    return re.sub(r"\bvectors\.cases\((.*?)\) lists", r"`posref vectors list \1` lists", text)
 
 
 def _open_streams():
