@@ -12,9 +12,14 @@ for what in ("MMAP_THRESHOLD_", "TRIM_THRESHOLD_", "TOP_PAD_"):  # of glibc: 32 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """One process runs a file, unless --dist says otherwise: what its tests share is made and compiled once."""
-    if config.getoption("dist") == "load":
-        from xdist.scheduler import LoadFileScheduling
+    """One process runs a file, and one the compiled twins, unless --dist says otherwise: what tests share is made once."""
+    if config.getoption("dist") != "load":
+        return None
+    from xdist.scheduler import LoadFileScheduling
 
-        return LoadFileScheduling(config, log)
-    return None
+    class Files(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            file = super()._split_scope(nodeid)
+            return "fast" if "/fast/" in file else file
+
+    return Files(config, log)
