@@ -14,7 +14,7 @@ Import the system you want:
 >>> rope.frequencies(4)
 array([1.  , 0.01])
 
-`posref.fast` (numba) has the same names and signatures; `posref.check` tells what somebody else's
+`posref.fast` (numba) has compiled twins of some functions, with the same names; `posref.check` tells what somebody else's
 implementation computes; `posref.vectors` loads the golden vectors.
 """
 

@@ -50,6 +50,13 @@ def test_figures_of_precision(recipe):
         assert found >= 3.14 if bound == "lost" else 1 / times <= float(bound) / found <= times
 
 
+def test_first_answer_is_what_the_table_says():
+    """Of recipes that give the same figures on all machines."""
+    shortest = {row[0]: min(map(int, row[1:])) for row in reversed(ROWS) if row[0] in precision.RECIPES and row[1].isdigit()}
+    assert f"right for {shortest['float32 of a float64 table']} positions or more" in PAGE
+    assert f"a bfloat16 table for {shortest['bfloat16 table']} to 22" in PAGE
+
+
 def test_first_sign_changes():
     decay = pytest.importorskip("proofs.mathematics.decay", reason="pip install posref[proofs]")
     stated = {(int(row[0]), int(row[1])): (int(row[2]), float(row[3])) for row in ROWS if row[0].isdigit()}

@@ -27,7 +27,6 @@ CONVENTIONS = {
 REJECTED = (("linear_attention/half-causal/d4-b1e4/far", "no-layout", {"layout": None}, "missing", "Both layouts are in use."),)
 REASONS = """
 attend * position_*_one | scores depend on the offset alone
-mutant elu_plus_one: *np.minimum(x, -1 * x)* | equal where it is used, x <= 0
 """
 
 OTHER = {"half": "interleaved", "interleaved": "half"}
