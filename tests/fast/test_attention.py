@@ -346,10 +346,12 @@ def test_keys_that_are_not_finite_are_found_wherever_they_are(n_query):
             other[1, where, 2] = wrong
             with pytest.raises(ValueError, match=r"attend_by_offset: k has 1 of 1600 values that are NaN or infinite"):
                 fast.attend_by_offset(q, other, v, scale=1.0, **arguments)
-    with pytest.raises(ValueError, match="k has 800 of 800 values"):
-        fast.attend_by_offset(q[:, :0], np.full_like(k[:, :100], np.nan), v[:, :100], scale=1.0)
-    with pytest.raises(ValueError, match=r"partial_by_offset: k has 1600 of 1600"):
-        fast.partial_by_offset(q, np.full_like(k, np.nan), v, scale=1.0, causal=True, shift=1000)
+    first = k.copy()
+    first[:, 0] = np.nan
+    with pytest.raises(ValueError, match="k has 8 of 800 values"):
+        fast.attend_by_offset(q[:, :0], first[:, :100], v[:, :100], scale=1.0)
+    with pytest.raises(ValueError, match=r"partial_by_offset: k has 8 of 1600"):
+        fast.partial_by_offset(q, first, v, scale=1.0, causal=True, shift=1000)
     with pytest.raises(ValueError, match="scores are NaN or infinite: factors are too large for float32"):
         fast.attend_by_offset(q * np.float32(1e30), k * np.float32(1e30), v, scale=1.0)
 

@@ -39,6 +39,7 @@ PREPARED = [
     ((2, 4, 1, 8), (2, 1, 1)),
     ((4, 1, 6), (1,)),
     ((5, 6), (5,)),
+    ((6,), ()),
     ((32, 7), (32,)),
     ((2, 3, 5, 6), (2, 3, 5)),
 ]
@@ -52,14 +53,29 @@ def test_a_prepared_rotation(shape, rows, dtype, layout, monkeypatch):
     turn = fast.rotator(like := np.ones(shape, dtype), *some_tables(*rows, 3, dtype=dtype), **asked)
     assert (like == 1).all()
     x, (cos, sin) = random(*shape, dtype=dtype, seed=2), some_tables(*rows, 3, dtype=dtype)
-    others = [(x, sin, cos), *((y, cos, sin) for _, y in other_memory(x)), (x, np.repeat(cos, 2, axis=-1)[..., ::2], sin)]
+    strided = (np.repeat(table, 2, axis=-1)[..., ::2] for table in (cos, sin))
+    others = [(x, sin, cos), *((y, cos, sin) for _, y in other_memory(x)), (x, next(strided), sin), (x, cos, next(strided))]
     for each in [*others, (x[..., :6], cos, sin), (x.astype(np.float64), cos, sin), (x, cos.astype(np.float64), sin)]:
         assert same_bits(turn(*each), rope.rotate(*each, **asked))
-    for wrong in (x[..., :5], x.astype(bool), x.tolist()):
+    assert {getattr(kind, "layout", "C") for kinds in KERNELS[layout].signatures for kind in kinds} == {"C"}
+    lists = (x.tolist(), cos, sin), (x, cos.tolist(), sin), (x, cos, sin.tolist())
+    for each in ((x[..., :5], cos, sin), (x.astype(bool), cos, sin), *lists):
         with pytest.raises((TypeError, ValueError), match=r"fast\.rope\.rotate: "):
-            turn(wrong, cos, sin)
+            turn(*each)
     monkeypatch.setattr(np, "result_type", None)  # which every rotation asks that is not prepared
     assert np.isfinite(turn(x, cos, sin)).all()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_is_not_prepared_is_rotated(layout):
+    """Arrays without entries, and one that is strided; what no call could rotate is refused at once."""
+    for x in (random(2, 0, 6), random(0, 3, 6), random(2, 3, 12)[..., ::2]):
+        cos, sin = some_tables(x.shape[-2], 3)
+        assert same_bits(fast.rotator(x, cos, sin, layout=layout)(x, cos, sin), rope.rotate(x, cos, sin, layout=layout))
+    x, cos, sin = (np.ones((3, n), np.float16) for n in (2, 1, 1))
+    for tables in ((cos, sin.astype(np.float32)), (cos.astype(np.float32), sin)):
+        with pytest.raises(TypeError, match="float16"):
+            fast.rotator(x, *tables, layout=layout)
 
 
 DTYPES = (np.float32, np.float64, np.float16, np.int8, np.int32, np.int64, np.uint8, np.uint64)
@@ -143,6 +159,15 @@ def test_strided_rows_with_one_axis_of_tables_are_one_block():
         assert len(list(fast._blocks(x, table, table, x))) == 1, (rows, tables)
 
 
+def test_the_number_of_pieces():
+    """One for one thread; PIECES for each of several; of arrays that are copied, as few as keep the copies small."""
+    x, table, few = np.zeros((4, 3, 32, 6)), np.zeros((32, 3)), np.zeros((2, 1, 1, 1))
+    found = [len(fast._pieces(x, table, table, x, *how)) for how in ((1, True), (2, True), (3, True), (3, False))]
+    assert found == [1, 2 * fast.PIECES, 3 * fast.PIECES, 1]
+    assert len(fast._pieces(x[:2, ..., :1, :2], few, few, x[:2, ..., :1, :2], 1, True)) == 1  # a table for each text
+    assert [fast._groups(groups * fast.NEIGHBORS) for groups in (1, 2)] == [(1, fast.NEIGHBORS), (2, fast.NEIGHBORS)]
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("length", [fast.NEIGHBORS + more for more in (-1, 0, 1, fast.NEIGHBORS, 2 * fast.NEIGHBORS + 1)])
 def test_groups_of_positions(length, layout):
@@ -165,11 +190,11 @@ def test_groups_of_positions(length, layout):
 @pytest.mark.parametrize("rows", [(70,), (2, 1, 70), (1,), (2, 3, 70)])
 def test_large_results_are_written_past_the_caches(rows, dtype, layout, monkeypatch):
     """Rows that are whole lines and rows that are not, and results that begin with a line and do not: always the same bits."""
-    monkeypatch.setattr(fast, "LARGE", 1)
     sent, past = [], fast._turn_past_caches
     monkeypatch.setattr(fast, "_turn_past_caches", lambda *arguments: sent.append(0) or past(*arguments))
     for dim, start in itertools.product((fast.LINE // 4, 20), (0, 1)):
         x, (cos, sin) = random(2, 3, 70, dim, dtype=dtype), some_tables(*rows, 6, dtype=dtype)
+        monkeypatch.setattr(fast, "LARGE", x.nbytes)
         room = machine.on_a_line((x.size + 1,), x.dtype)
         out = room[start : x.size + start].reshape(x.shape)
         expected = rope.rotate(x, cos, sin, layout=layout, rotary_dim=12)
@@ -377,6 +402,10 @@ def test_tables_of_every_shape_with_every_number_of_threads(shape, dtype):
     assert same_bits(out[0], cos)
     assert same_bits(out[1], sin)
     assert (wide[0][..., 5:] == 7).all()
+    turned = tuple(np.empty((*shape, 5), dtype, order="F") for _ in range(2))
+    fast.tables(np.array(positions), frequencies, out=turned)
+    assert same_bits(turned[0], cos)
+    assert same_bits(turned[1], sin)
 
 
 def test_tables_kernel_equals_its_python_source():
@@ -404,6 +433,7 @@ X, (COS, SIN) = random(3, 5, 8), some_tables(5, 4)
         ({"threads": 0}, ValueError, "threads is 0"),
         ({"out": np.empty((2, 2, 2))}, TypeError, "out is a ndarray, expected a tuple of two arrays"),
         ({"out": (np.empty((2, 2)),)}, TypeError, "expected a tuple of two arrays"),
+        ({"out": ([0.0], np.empty((2, 2)))}, TypeError, r"out\[0\] is a list"),
         ({"out": (np.empty((2, 2)), np.empty((2, 3)))}, ValueError, r"out\[1\] has shape \(2, 3\)"),
         ({"out": (np.empty((2, 2)), np.empty((2, 2), np.float32))}, TypeError, r"out\[1\] has dtype float32"),
         ({"out": (np.empty((2, 2)),) * 2}, ValueError, r"out\[1\] overlaps out\[0\]"),

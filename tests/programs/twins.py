@@ -26,7 +26,7 @@ from proofs.kit.runner import equivalent, in_file, names
 ROOT = Path(__file__).parents[2]
 SECONDS = 120  # of the processor, and ten times as many on the clock; a mutant may never end
 COMPILED = """_read _compiled_read _cosine_and_sine _compiled_cosine_and_sine _series _exp _compiled_exp _exp_float32
-    _exp_float64 _tanh _compiled_tanh _fetch _panel _compiled_panel jit"""  # parts of kernels
+    _exp_float64 _tanh _compiled_tanh fetch _fetch _send _compiled_send _panel _compiled_panel jit"""  # parts of kernels
 
 
 # a pattern of mutants, and why no call can notice them
@@ -45,19 +45,69 @@ REASONS = """
 *entries.add: within = *  ->  * np.result_type(?, ?) | in a place of its own the content has the same bits
 *_pairs.stacks: own = *(axes, 1)*  ->  *(axes, 2)* | one axis of heads more is gone through
 *_pairs.stacks: own = *default=0)  ->  *default=-1) | all axes of heads but one are gone through
-*_pairs.cut: count = 1 *  ->  count = 0 * | all heads are one part
+*_pairs.cut: count = *  ->  * | the same cells in fewer or more pieces
 *_pairs.cut: if heads >= count:  ->  if heads > count: | each head is one part
 *alibi.bias: return *form=form))  ->  * | the form "key" reads no query
 *offsets.dense: *_dense_calls(1,*  ->  *_dense_calls(2,* | the same cells in fewer pieces
 *t5._by_offset: *[:, 0])  ->  *[:, -1]) | there is one query
 *t5._calls: offsets = *len(key) - 1)  ->  *len(key) - 0) | no cell has the last offset
 *t5._calls: offsets = *len(key) - 1)  ->  *len(key) + 1) | no cell has the last offsets
+*: if out.size > 0:  ->  if out.size > 1: | a row has two numbers at least
+*_machine._place: words = *  ->  *home [*] WORD + 1* | a longer mask names no other processor
+*_machine._place: words = *  ->  *home // WORD + 2* | a longer mask names no other processor
+*_machine.on_a_line: size, line = *LINE // *  ->  *LINE [*] * | it begins with a line that is further on
+*_pairs.stacks: own = *(axes, 1) if n > 1)*  ->  *(axes, 1) if n > 0)* | axes of one entry are gone through too
+*_pairs.stacks: own = *(axes, 1) if n > 1)*  ->  *(axes, 1) if n >= 1)* | axes of one entry are gone through too
+*_pairs.stacks: own = *default=0)  ->  *default=1) | one axis of heads more is gone through
+*_pairs.groups: heads = max(1, *  ->  *max(2, * | the same cells in fewer groups
+*_pairs.groups: heads = *max(size, 1))  ->  *max(size, ?)) | each product has an entry, of 4 bytes at least
+*_pairs.products: size = *  ->  * | the same cells in fewer or more groups
+*_pairs.products: made = *heads[[]0]]*  ->  *heads[[]-1]]* | heads are one axis
+*_pairs.products: for *strict=True*  ->  *strict=False* | a room is made for each of the factors
+*_pairs.part: own = *strict=True)  ->  *strict=False) | at is cut to the length of lead
+*_pairs.part: return *slice) else 0 *  ->  *slice) else -1 * | the last entry of an axis of one entry is its first
+*_pairs._room: *LINE // dtype.itemsize*  ->  *LINE [*] dtype.itemsize* | columns that are beyond are not read
+*transformer_xl._calls: shared = *, 0))  ->  *, 1)) | the columns of these offsets are not read
+*rope.tables: m, theta = *.reshape(-1)*  ->  *.reshape(-2)* | numpy takes each length below 0 for what is left
+*rope._pieces: whole, table = ((1, -1, *  ->  *((1, -2, * | numpy takes each length below 0 for what is left
+*rope.tables: threads = *  ->  * | any number of threads makes the same bits
+*rope.tables: far = *< NEAR)  ->  *<= NEAR) | the series is as near at NEAR itself
+*rope.rotator: like = (*  ->  like = (x, *, general(x, cos, sin)) | a prepared call looks at its own cos and sin
+*rope.rotator: straight = x.size > 0 *  ->  straight = x.size > 1 * | a row has two numbers at least
+*rope.rotator: pieces = *  ->  *, 1, False)* | fewer arrays are prepared for, the others go to `rotate`
+*rope.rotator: if len(pieces) != 1 or *  ->  * > 2: | more arrays are prepared for, to be turned by one thread
+*rope._pieces: if straight and threads == 1 *  ->  *threads == 0 * | what has one table is one piece either way
+*rope._pieces: if straight *x.ndim > 1*  ->  *x.ndim > 2* | an array of two axes is one piece either way
+*rope._pieces: if straight *(cos.size ==*  ->  *(sin.size ==* | cos and sin have one shape
+*rope._pieces: axes = max(2,*  ->  *max(3,* | an axis of one entry more
+*attention._stream: products = *  ->  * | any number of threads makes the same bits
+*attention._stream: size = *  ->  * | any number of threads makes the same bits
+*attention._stream: rows = *n_key - 1, *  ->  *n_key - 2, * | the last block reads LANES - 1 zeros
+*attention._stream: rows = *n_key - 1, *  ->  *n_key - 0, * | the last block reads LANES - 1 zeros
+*attention._stream: rows = *n_key - 1, *  ->  *n_key + 1, * | the last block reads LANES - 1 zeros
+*attention._stream: rule = *strict=True*  ->  *strict=False* | three arrays have three shapes
+*attention._stream: shards = *else 1  ->  *else 2 | a shard without keys adds nothing
+*attention._stream: straight = shards == 1 *  ->  straight = shards == 0 * | sums of their own are copied to out
+*attention._stream: kernel, units = *  ->  *_attend_few, shards + k.shape* | pieces of any number do all of the work
+*_stream: kernel, units = *  ->  *shards [*] k.shape[[]-3]) if * else (_attend, * | pieces of any number do all of the work
+*attention._stream: step = *  ->  * | pieces of any number do all of the work
+*attention._stream: arrays = *, b)[[]..., 0]]  ->  *, b)[[]..., -1]] | the last entry of an axis of one entry is its first
+*attention._stream: at = *else 0,*  ->  *else -1,* | the last entry of an axis of one entry is its first
+*attention._stream: _search(*slice(max(0, low),*  ->  *slice(max(*1, low),* | keys that were met are looked at once more
+*attention._stream: _search(*maximum.size > 0 *  ->  *maximum.size > 1 * | there are LANES maxima at least
+*attention._stream: np.divide(*denominator > 0,*  ->  *denominator > 1,* | it is 0, or 1 at least: the largest weight is 1
+*attention._stream: np.divide(*, denominator, 1)*  ->  *, denominator, 2)* | sums of no weights are 0
+*attention._piece: shapes = [[](1, *  ->  *shapes = [[](2, * | nothing reads the other row
+*attention._piece: shapes = *  ->  *(q.shape[[]0] [*] k.shape[[]0] * | nothing reads the other rows
+*attention._piece: shapes = *+ 2)]  ->  *+ 3)] | nothing reads the other column
 *rope._blocks: * else 0  ->  *len(sin) > 1* | cos and sin have one shape
 *rope._blocks: * else 0  ->  * else -1 | the last entry of an axis of one entry is its first
 *rope._split: if count <= 1:  ->  if count <= 0: | one piece, also by way of parts
 *rope._split: if count <= 1:  ->  if count < 1: | one piece, also by way of parts
 *rope._split: axis = *  ->  * in range(2) * | axis 2 is taken if no axis before it has more than one entry
 *rope._split: enough = * >= count *  ->  * > count * | as many pieces as entries, each of them once more in one piece
+*attention._at: return *> 1 else 0 *  ->  *> 1 else -1 * | the last entry of an axis of one entry is its first
+*attention._at: return *strict=True*  ->  *strict=False* | b is cut to the length of lead
 *attention._padded: *max(0, count)*  ->  *max(?1, count)* | without queries, or with one and no key, nothing of it is read
 *attention._padded: *max(0, count)*  ->  *max(1, count)* | without queries, or with one and no key, nothing of it is read
 """
@@ -87,17 +137,22 @@ class Judge:
 
     def __init__(self, words):
         self.words, self.running, self.survivors, self.broken, self.count = words, {}, [], [], 0
+        self.start = time.perf_counter()
 
     def pytest_runtestloop(self, session):
         ran = [(item, *_timed(session, item)) for item in session.items]
         if session.testsfailed:
             return True
         theorems = [t for file in names() if file.startswith("fast.") for t in in_file(file)]
-        for function in _wrappers():
-            if not self.words or any(word in f"{function.__module__}.{function.__name__}" for word in self.words):
-                tests = [item for item, _, codes in sorted(ran, key=lambda each: each[1]) if function.__code__ in codes]
-                about = [t for t in theorems if function in map(python_function, t.of)]
-                self._ask(function, [partial(_fails, session, item) for item in tests], about)
+        ran.sort(key=lambda each: each[1])
+        everything = [item for item, _, _ in ran]
+        asked = {f"{f.__module__}.{f.__name__}": f for f in _wrappers()}
+        asked = {name: f for name, f in asked.items() if not self.words or any(word in name for word in self.words)}
+        for number, (name, function) in enumerate(asked.items()):
+            print(f"{number} of {len(asked)} functions after {time.perf_counter() - self.start:.0f} s: {name}", flush=True)
+            known = [item for item, _, codes in ran if function.__code__ in codes]  # none if only other threads run it
+            about = [t for t in theorems if function in map(python_function, t.of)]
+            self._ask(function, [partial(_fails, session, item) for item in known or everything], about)
         self._wait(0)
         return True
 
