@@ -1,11 +1,12 @@
 """The record of the release tier: it is about the files that are here, and a stage that cannot run fails."""
 
 import json
+import tarfile
 
 import pytest
 
 from posref.absolute import index
-from tests.programs import sabotage
+from tests.programs import packages, sabotage
 from tests.release import __main__ as tier
 from tests.release import stages
 
@@ -24,6 +25,13 @@ def test_what_a_stage_names_is_there():
     named = {pattern for stage in stages.STAGES.values() for pattern in stage.about}
     named |= {f"tests/{each}" for each in stages.TESTS_OF_SPECIFICATION}
     assert [pattern for pattern in named if not [*stages.ROOT.glob(pattern)]] == []
+
+
+def test_the_archive_of_the_sources_does_not_say_which_python_packed_it(tmp_path):
+    (tmp_path / "a.txt").write_text("a")
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "a.txt", "a.txt")
+    assert packages.without_dates(tmp_path / "a.tar.gz")[:10] == bytes.fromhex("1f8b08000000000002ff")
 
 
 def test_a_stage_that_lacks_something_fails(monkeypatch, tmp_path):

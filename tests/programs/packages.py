@@ -52,7 +52,8 @@ def without_dates(path):
             member.mtime, member.uid, member.gid, member.uname, member.gname = DATE, 0, 0, "", ""
             member.pax_headers = {}
             new.addfile(member, old.extractfile(member))
-    return gzip.compress(buffer.getvalue(), mtime=0)
+    packed = gzip.compress(buffer.getvalue(), mtime=0)
+    return packed[:9] + b"\xff" + packed[10:]  # the operating system: Python 3.11 writes Unix, 3.13 unknown
 
 
 def interpreter(version):
