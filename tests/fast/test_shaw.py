@@ -36,6 +36,22 @@ def test_extreme_offsets(dtype):
         assert same_bits(shaw.scores(q, k, table, at, scale=0.5), expected)
 
 
+@pytest.mark.parametrize(
+    ("variant", "products"), [("relative_key", [(0, 1), (0, 2)]), ("relative_key_query", [(0, 1), (0, 2), (1, 2)])]
+)
+def test_a_product_of_two_halves_is_refused(variant, products):
+    """Also if a third array is wider; one half in a product is as good as any other float."""
+    arrays, at = (random(1, 3), random(1, 3, seed=1), random(5, 3, seed=2)), np.zeros((1, 1), int)
+    for dtypes in itertools.product((np.float16, np.float64), repeat=3):
+        given = [x.astype(dtype) for x, dtype in zip(arrays, dtypes, strict=True)]
+        if any(given[a].dtype == given[b].dtype == np.float16 for a, b in products):
+            with pytest.raises(TypeError, match="a term would have dtype float16"):
+                fast.scores(*given, at, scale=0.5, variant=variant)
+        else:
+            expected = shaw.scores(*given, at, scale=0.5, variant=variant)
+            assert same_bits(fast.scores(*given, at, scale=0.5, variant=variant), expected)
+
+
 # Values
 
 
