@@ -55,10 +55,10 @@ REASONS = """
 *: if out.size > 0:  ->  if out.size > 1: | a row has two numbers at least
 *_machine._place: words = *  ->  *home [*] WORD + 1* | a longer mask names no other processor
 *_machine._place: words = *  ->  *home // WORD + 2* | a longer mask names no other processor
+*_machine.output: large = *>= LARGE  ->  *> LARGE | where a result begins is a matter of time alone, here at one size
 *_machine.on_a_line: size, line = *LINE // *  ->  *LINE [*] * | it begins with a line that is further on
 *_pairs.stacks: own = *(axes, 1) if n > 1)*  ->  *(axes, 1) if n > 0)* | axes of one entry are gone through too
 *_pairs.stacks: own = *(axes, 1) if n > 1)*  ->  *(axes, 1) if n >= 1)* | axes of one entry are gone through too
-*_pairs.stacks: own = *default=0)  ->  *default=1) | one axis of heads more is gone through
 *_pairs.groups: heads = max(1, *  ->  *max(2, * | the same cells in fewer groups
 *_pairs.groups: heads = *max(size, 1))  ->  *max(size, ?)) | each product has an entry, of 4 bytes at least
 *_pairs.products: size = *  ->  * | the same cells in fewer or more groups
