@@ -8,7 +8,7 @@ from proofs.kit import *
 N, H = size("n"), size("h")
 
 
-@theorem(of=[pairing.split], sizes="all n, d")
+@theorem(of=[pairing.split], sizes="all n, even d")
 def split_pinned():
     """Pair t is (x[2t], x[2t+1]) when interleaved and (x[t], x[t + d/2]) when half."""
     x = sized("x", N, 2 * H)

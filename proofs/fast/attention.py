@@ -382,7 +382,7 @@ def all_rows_are_the_first():
     prove_equal([four[LANES_ + LANE]], [grown])
 
 
-def adjusted_lane(after, before, bias):
+def adjusted_lane(after, before, bias, **told):
     """The score of one key in one lane after `_adjust`, on every path."""
 
     def turn():
@@ -393,6 +393,7 @@ def adjusted_lane(after, before, bias):
             "rule": None,
         }
         names |= {"bias": bias, "head": 0, "start": symbol("start", integer=True), "after": after, "before": before}
+        names |= told
         Loop(fast._adjust, 0).turn(names, c=KEY)
         return names["s"][KEY, LANE], names["denominator"][LANE]
 
@@ -407,7 +408,8 @@ def adjusted_lane(after, before, bias):
     silent=TURNS,
 )
 def a_band_of_any_size():
-    """Key c keeps its score, with the bias, in lane r where after + c <= r < before + c, and has -infinity on both sides."""
+    """The scores of key c are given to the cap, if there is one. Then the key keeps its score, with the bias, in lane r where
+    after + c <= r < before + c, and has -infinity on both sides."""
     more, less = whole("x y", nonnegative=True)
     score = sp.Function("s", real=True)(KEY.e, LANE.e)
     bias, added = Rows("b"), entry("b", 0, symbol("start", integer=True) - KEY + LANE)
@@ -417,6 +419,12 @@ def a_band_of_any_size():
     for after, before in ((LANE - KEY + 1 + more, LANE - KEY + less), (LANE - KEY - more, LANE - KEY - less)):
         for found, _ in adjusted_lane(after, before, None):
             prove_that(found == -np.inf, "outside of the band")
+    capped, cap = [], symbol("cap")
+    adjusted_lane(LANE - KEY - more, LANE - KEY + 1 + less, None, softcap=cap, _cap=lambda *given: capped.append(given))
+    whole_row = sp.Function("s", real=True)(KEY.e)
+    prove_that(
+        all(expression(row) == whole_row and by is cap for row, by in capped) and capped != [], "the cap gets the scores"
+    )
     prove_that(Loop(fast._adjust, 0).turns({"count": COUNT}) == [COUNT.e], "all keys")
     covers(fast._adjust)
 

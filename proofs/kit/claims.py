@@ -4,6 +4,7 @@ Every claim counts its obligations, so that a theorem that asserts nothing is se
 that satisfies the hypotheses and at which, with 50 digits, the two sides differ.
 """
 
+import itertools
 import zlib
 
 import numpy as np
@@ -20,6 +21,7 @@ from proofs.kit.verdicts import NotProved, Refuted, Undecided
 
 DIGITS = 50
 ATTEMPTS = 600  # points tried for a witness
+ASSUMPTIONS = ("zero", "positive", "negative", "integer", "even", "odd", "prime")
 DISTINCTIONS = (sp.Piecewise, sp.KroneckerDelta, sp.Heaviside, sp.floor, sp.ceiling, sp.Mod, sp.sign, sp.Abs, sp.Max, sp.Min)
 
 
@@ -231,6 +233,8 @@ def _point(expressions, attempt):
             break
         symbols |= more
     point = {s: _number(s, attempt) for s in sorted(symbols - lengths.keys(), key=str)}
+    if not all(itertools.starmap(_is_such, point.items())):
+        return None
     for i in sorted(lengths, key=lambda i: int(i.name.split("#")[1])):
         length = lengths[i].xreplace(point)
         if not length.is_Integer or length < 1:
@@ -246,6 +250,11 @@ def _number(s, attempt):
         return sp.Integer(chance % 4 + 1 if s.is_positive else chance % 4 if s.is_nonnegative else chance % 9 - 4)
     value = sp.Rational(chance % 4 + 1) if attempt % 2 else sp.Rational(2 * (chance % 97) + 3, 14)
     return value if s.is_positive or s.is_nonnegative or chance % 5 else -value
+
+
+def _is_such(s, number):
+    """Whether a number is what a symbol, or a function, was made to be."""
+    return all(getattr(s, f"is_{what}") in (None, getattr(number, f"is_{what}")) for what in ASSUMPTIONS)
 
 
 def _chance(text, attempt):
@@ -271,7 +280,10 @@ def _function_value(f):
         raise TypeError(f"{f} at no number")
     arguments = [str(a) if a.is_Rational else str(sp.N(a, 30)) for a in f.args]
     chance = _chance(f"{f.func.__name__}{arguments}", 0)
-    return sp.Integer(chance % 7) if f.is_integer else sp.Rational(chance % 193 - 96, 32)
+    number = sp.Integer(chance % 7) if f.is_integer else sp.Rational(chance % 193 - 96, 32)
+    if not _is_such(f, number):
+        raise TypeError(f"{f} is not {number}")
+    return number
 
 
 def _read(e, point):

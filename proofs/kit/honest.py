@@ -1,8 +1,10 @@
 """Honest sizes: what `sizes=` and the sentence of a theorem say, compared with what ran.
 
 * "all n, d" has as many symbolic sizes, or integers, as it names; "all positions" has a symbol.
+* An even size is said to be even: a symbol that only occurs doubled stands for no size.
 * An argument of a call has been a symbol if the sentence or `sizes=` says "all", "any" or "every" before its name.
-* It has been a symbol of any sign, unless its contract takes one sign alone, or the words are "every positive eps".
+* It has been a symbol of any sign, and not one for whole numbers, unless its contract takes no others, or the words are
+  "every positive eps"; positions and offsets are whole numbers.
 * A body that puts values in the place of symbols (`subs`) says why: `values=`.
 * Where no obligation is more than 0 = 0, `as_written=` says why: the code is the formula, or two runs of the code agree.
 * A theorem that runs turns of a loop one by one says in `argument=` what carries all of them.
@@ -28,6 +30,7 @@ from proofs.kit.record import RECORD
 QUANTIFIER = r"\b(?:all|any|every)\b (?:numbers? of |integer |other )?"
 SIZES = """n m d h e c k K d_v d_p mem memories heads batches groups rotary_dim rows widths outputs d_model d_head axes
     lanes tiles panels keys queries columns features lengths"""
+PLACES = {"position", "offset"}  # which are whole numbers as they are
 SUBSTITUTIONS = {"subs", "xreplace"}
 AS_WRITTEN = {
     "formula": "the code computes the formula as it is written",
@@ -143,10 +146,10 @@ def _trivial(t):
     return ""
 
 
-def elsewhere(t, symbols):
-    """Quantified sizes that run, and of which no argument of a call is made, in words."""
+def elsewhere(t, symbols, plain):
+    """Quantified sizes that run, and of which no argument of a call is made, in words; what runs as 2h is an even size."""
     names = {s.name.rstrip("'") for s in symbols}
-    whole = {s.name.rstrip("'") for s in symbols if s.is_integer and "#" not in s.name}
+    whole = {s.name.rstrip("'") for s in plain if s.is_integer and "#" not in s.name}
     for clause, items in _quantified(t.sizes) if symbols and not t.is_example else ():
         named = {item for item in items if item in SIZES.split()}
         if len(named - names) > len(whole - named):
@@ -169,6 +172,8 @@ def unlike_any(t, arguments):
             return f"says any {word}, and {function}({name}=..) gets numbers alone"
         if said and was == "one sign":
             return f"says any {word}, and {function}({name}=..) gets symbols of one sign; say positive {word}"
+        if said and was == "whole numbers" and word not in PLACES:
+            return f"says any {word}, and {function}({name}=..) gets whole numbers alone; say whole {word}"
     return ""
 
 
@@ -182,7 +187,7 @@ def _expected(t):
     under = {python_function(f) for f in t.of}
     definition = tree(t.body)
     runs = {}  # local name -> the function under proof that gives its value
-    for name, value in (pair for node in ast.walk(definition) if isinstance(node, ast.Assign) for pair in _named(node)):
+    for name, value in (pair for node in ast.walk(definition) for pair in _named(node)):
         if found := _run(value, t.body, under, runs):
             runs[name] = found
     for node in ast.walk(definition):
@@ -194,9 +199,14 @@ def _expected(t):
     return ""
 
 
-def _named(assignment):
-    """The names that an assignment binds, each with its value."""
-    target, value = assignment.targets[0], assignment.value
+def _named(node):
+    """The names that an assignment or a loop over paths binds, each with its value."""
+    if isinstance(node, (ast.For, ast.comprehension)) and ast.unparse(node.iter).startswith("all_paths(lambda"):
+        target, value = node.target.elts[1], node.iter.args[0].body
+    elif isinstance(node, ast.Assign):
+        target, value = node.targets[0], node.value
+    else:
+        return
     one_by_one = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts)
     for part, own in zip(target.elts, value.elts, strict=True) if one_by_one else [(target, value)]:
         yield from ((node.id, own) for node in ast.walk(part) if isinstance(node, ast.Name))

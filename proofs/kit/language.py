@@ -35,17 +35,19 @@ _passed = set()  # functions, with their code of the moment, in which nothing wa
 
 def check(function):
     """Raise Undecided unless `function`, and each of its package that it calls, keeps to the language."""
-    todo, seen = [python_function(function)], set()
-    batches = not _of_kernels(todo[0]) and bool(not hasattr(function, "contract") or rank.batched(function))
+    todo, seen, public = [python_function(function)], set(), python_function(function)
+    arrays = rank.batched(function) if hasattr(function, "contract") else []
+    batches = not _of_kernels(todo[0]) and bool(not hasattr(function, "contract") or arrays)
     package = todo[0].__module__.split(".")[0]
     while todo:
         function = todo.pop()
-        key = function, function.__code__, batches
+        key = function, function.__code__, batches, batches and function is public
         if key not in seen | _passed and not function.__module__.startswith(CHECKS):
             seen.add(key)
             if hasattr(function, "__wrapped__"):
                 raise _refusal(function, "a decorator, whose code is not what stands there")
-            if batches and (asked := leading.question(tree(function).body[0])):
+            own = arrays if function is public else ()
+            if batches and (asked := leading.question(tree(function).body[0], own)):
                 raise _refusal(function, f"{asked}, which asks about leading axes")
             for callee in _calls(function):
                 where = callee.__module__.split(".")[0]
@@ -121,8 +123,14 @@ def _known(function, node, local):
         return False  # its attributes can change between calls
     if not isinstance(owner, types.ModuleType):
         return node.attr in ATTRIBUTES.split() + more or node.attr in _fields(function)
-    is_ufunc = isinstance(getattr(owner, node.attr, None), np.ufunc)
-    return is_ufunc or node.attr in NUMPY.split() + more or not owner.__name__.startswith("numpy")
+    return (
+        _ufunc(getattr(owner, node.attr, None)) or node.attr in NUMPY.split() + more or not owner.__name__.startswith("numpy")
+    )
+
+
+def _ufunc(value):
+    """One of numpy's own: one that `frompyfunc` makes can hold state."""
+    return isinstance(value, np.ufunc) and getattr(np, value.__name__, None) is value
 
 
 def _of_kernels(function):
@@ -147,7 +155,7 @@ def _named(function, node, local, in_module):
     elif getattr(value, "__module__", None) == "builtins" and callable(value):
         if value not in BUILTINS:
             raise _refusal(function, f"{value.__name__}()")
-    elif not (_constant(value) or isinstance(value, np.ufunc) or _record(value) or _of_a_library(function, value)):
+    elif not (_constant(value) or _ufunc(value) or _record(value) or _of_a_library(function, value)):
         raise _refusal(function, f"{ast.unparse(node)}, which can hold state")
 
 

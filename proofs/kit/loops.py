@@ -36,20 +36,30 @@ class Loop:
     def before(self, names):
         after = self._run(self._parts()[0], names)
         self.base = {name: value for name, value in after.items() if names.get(name, self) is not value}
+        carried = self.base.keys() & _written(self._parts()[1].body)
+        RECORD.turns += [(self.function, f"{name} to the first one", self.base[name]) for name in carried]
         return after
 
     def turns(self, names):
         head = self._parts()[1]
-        RECORD.loops.append((self.function, head.lineno))
-        code = compile(ast.Expression(head.iter), "", "eval")
-        bounds = eval(code, {**self.function.__globals__, **names, "range": lambda *bounds: bounds})
-        return [expression(bound) for bound in bounds]
+        RECORD.loops.append((self.function, _place(head)))
+        return [expression(bound) for bound in self._value(head.iter, names)]
+
+    def _value(self, node, names):
+        code = compile(ast.Expression(node), "", "eval")
+        return eval(code, {**self.function.__globals__, **names, "range": lambda *bounds: bounds})
+
+    def _start(self, names):
+        """The index of the first turn."""
+        bounds = getattr(self._parts()[1].iter, "args", [])
+        return expression(self._value(bounds[0], names)) if len(bounds) > 1 else sp.Integer(0)
 
     def turn(self, names, **target):
         """NotProved if a name that the body writes still stands for what it was at the first turn, or the turn is a number."""
         body = self._parts()[1].body
         indices = {name: names[name] for name in self._around() if name in names} | target
-        if known := [f"{name} = {value}" for name, value in indices.items() if expression(value).is_number]:
+        alone = lambda n, k: not _any_turn(k, self._start(names)) if n in target else k.is_number
+        if known := [f"{n} = {value}" for n, value in indices.items() if alone(n, expression(value))]:
             raise NotProved(f"a turn of {self.function.__name__} runs at {known[0]} alone; pass a symbol")
         still = [name for name in _written(body) if name in names and names[name] is self.base.get(name, self)]
         if still:
@@ -60,13 +70,17 @@ class Loop:
         for name, read in cells.items():
             names[name].read.intersection_update(read)  # what the turn itself reads is not compared
         for name in cells.keys() | (_written(body) & names.keys()):
-            RECORD.turns.append((self.function, name, after[name]))
+            RECORD.turns.append((self.function, f"{name} to the next one", after[name]))
         for name, known in lists.items():
-            RECORD.turns += [(self.function, name, value) for value in after[name] if not any(value is each for each in known)]
+            new = [value for value in after[name] if not any(value is each for each in known)]
+            RECORD.turns += [(self.function, f"{name} to the next one", value) for value in new]
         return after
 
     def after(self, names):
-        return self._run(self._parts()[2], names)
+        after = self._run(self._parts()[2], names)
+        parts = after.get("returned", ())
+        RECORD.turns += [(self.function, "what is returned", part) for part in (parts if isinstance(parts, tuple) else [parts])]
+        return after
 
     def _around(self):
         """The indices of the loops around this one."""
@@ -98,18 +112,37 @@ class Loop:
         )
         module.body = [statement for each in module.body for statement in (each if isinstance(each, list) else [each])]
         code = compile(ast.fix_missing_locations(module), self.function.__code__.co_filename, "exec")
-        exec(
-            code, {**self.function.__globals__, **names, "_ran": lambda line: RECORD.loops.append((self.function, line))}, names
-        )
+        exec(code, {**self.function.__globals__, **names, "_ran": lambda *at: RECORD.loops.append((self.function, at))}, names)
         return names
 
 
 class _Noted(ast.NodeTransformer):
-    """Each statement says that it runs: one in a branch that no piece takes does not."""
+    """Each statement says that it runs, and each part of an expression that may be left out: what no piece takes does not."""
+
+    def __init__(self):
+        self.choices = set()
 
     def visit(self, node):
+        self.choices.update(map(id, _choices(node)))
+        chosen, place = id(node) in self.choices, f"_ran{_place(node)}" if hasattr(node, "lineno") else ""
         self.generic_visit(node)
-        return [ast.parse(f"_ran({node.lineno})").body[0], node] if isinstance(node, ast.stmt) else node
+        if isinstance(node, ast.stmt):
+            return [ast.parse(place).body[0], node]
+        return ast.BoolOp(ast.Or(), [ast.parse(place).body[0].value, node]) if chosen else node
+
+
+def _choices(node):
+    """The parts of an expression that may be left out."""
+    return [node.body, node.orelse] if isinstance(node, ast.IfExp) else node.values[1:] if isinstance(node, ast.BoolOp) else []
+
+
+def _place(node):
+    return node.lineno, node.col_offset, isinstance(node, ast.stmt)
+
+
+def _any_turn(k, start):
+    """Whether an index may be that of any turn: a symbol, or one and a number, that may be `start`."""
+    return any(s not in (k - s).free_symbols for s in k.free_symbols) and (k - start).is_zero is not False
 
 
 def covers(function):
@@ -117,22 +150,24 @@ def covers(function):
 
     Nor may it be left open how often a loop over a `range` runs.
     """
-    ran = {line for f, line in RECORD.loops if f is python_function(function)}
+    ran = {place for f, place in RECORD.loops if f is python_function(function)}
     for node in ast.walk(tree(python_function(function)).body[0]):
         counted = isinstance(node, ast.For) and ast.unparse(node.iter).startswith("range(")
-        if (counted or isinstance(node, (ast.Assign, ast.AugAssign, ast.Return))) and node.lineno not in ran:
-            raise NotProved(f"no piece of {function.__name__} runs its line {ast.unparse(node).splitlines()[0]!r}")
+        plain = isinstance(node, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)) and not _is_check(node)
+        for part in [node] * (counted or plain) + _choices(node):
+            if _place(part) not in ran:
+                raise NotProved(f"no piece of {function.__name__} runs its line {ast.unparse(part).splitlines()[0]!r}")
     compared = {side for pair in RECORD.equalities for side in pair}
     for turned, name, value in RECORD.turns:
         if turned is python_function(function) and (left := _left(value) - compared):
-            raise NotProved(f"a turn of {turned.__name__} leaves {name} to the next one, with {left.pop()}; compare it")
+            raise NotProved(f"a piece of {turned.__name__} leaves {name}, with {left.pop()}; compare it")
 
 
 def _left(value):
     """What a turn leaves in a name: numbers, entries, or the cells that were written and that nobody has read since."""
     if isinstance(value, Cells):
         return value.written.keys() - value.read
-    return {expression(cell) for cell in np.ravel(np.array(value, dtype=object))}
+    return {expression(cell) for cell in np.ravel(np.array(value, dtype=object)) if cell is not None}
 
 
 def _written(body):

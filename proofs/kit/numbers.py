@@ -24,6 +24,7 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from posref._contract.kinds import Arrays
 from posref._contract.kinds import Scalar as OfContract
 from proofs.kit import cases, extremes, honest, paths, rank
 from proofs.kit.cases import every_case
@@ -80,14 +81,14 @@ def check(theorem, sizes=SIZES):
             compared = sum(map(_calls_agree, _distinct(calls))) + sum(itertools.starmap(_kernel_agrees, kernels))
         if compared or silence(theorem):
             break
-    problem = honest.unlike_any(theorem, _arguments(calls)) or honest.elsewhere(theorem, _symbols(calls))
+    problem = honest.unlike_any(theorem, _arguments(calls)) or honest.elsewhere(theorem, *_symbols(calls))
     if problem := problem or _one_name_for_two(calls):
         raise NotProved(problem)
     return compared
 
 
 def _arguments(calls):
-    """What an argument was, in all calls together: "numbers", symbols of "one sign", or "symbols".
+    """What an argument was, in all calls together: "numbers", symbols of "one sign", "whole numbers", or "symbols".
 
     Words, masks and functions are left out; an argument whose contract says a sign has all that it may have.
     """
@@ -97,20 +98,23 @@ def _arguments(calls):
             if _symbolic(value) or (isinstance(value, (int, float, np.ndarray)) and np.asarray(value).dtype != bool):
                 found.setdefault((python_function(call.function).__name__, name), set()).add(_kind(call.function, name, value))
     words = {frozenset(["numbers"]): "numbers"} | {frozenset(["numbers", sign]): "one sign" for sign in "+-"}
+    words[frozenset(["numbers", "whole"])] = "whole numbers"
     return {key: words.get(frozenset({"numbers", *kinds}), "symbols") for key, kinds in found.items()}
 
 
 def _symbols(calls):
-    """The symbols of which the arguments of calls are made, and their extents."""
+    """The symbols of which the arguments of calls are made, and their extents; and those that are not doubled."""
     arrays = [value for call in calls for value in call.arguments.values() if _symbolic(value)]
     extents = [e for a in arrays if isinstance(a, SizedArray) for e in a.extents]
     with suppress(Undecided, sp.SympifyError):
-        return {s for a in arrays for e in (*_expressions(a), *extents) for s in e.free_symbols}
-    return set()
+        made = [*(e for a in arrays for e in _expressions(a)), *extents]
+        pairs = {(s, abs(e.coeff(s)) == 1 or not s.is_integer) for e in made for s in e.free_symbols}
+        return {s for s, _ in pairs}, {s for s, single in pairs if single}
+    return set(), set()
 
 
 def _kind(function, name, value):
-    """Numbers; symbols made "+" not negative or "-" not positive, although the contract takes both; or any symbols."""
+    """Numbers; symbols made "+" not negative, "-" not positive or "whole", although the contract takes others; any symbols."""
     rule = function.contract.arguments[name].rule if hasattr(function, "contract") else None
     if not _symbolic(value):
         return "numbers"
@@ -119,6 +123,8 @@ def _kind(function, name, value):
         for sign in () if isinstance(rule, OfContract) and rule.condition != "True" else (1, -1):
             if free and all((sign * cell).is_nonnegative for cell in free):
                 return "+" if sign > 0 else "-"
+        if free and isinstance(rule, Arrays) and "integers" not in str(rule) and all(cell.is_integer for cell in free):
+            return "whole"
     return "symbols"
 
 

@@ -19,7 +19,7 @@ class Record:
     sizes: list = field(default_factory=list)  # symbolic sizes that ran
     asked: set = field(default_factory=set)  # symbols in comparisons
     kernels: list = field(default_factory=list)  # (kernel, arguments, results) that were proved
-    loops: list = field(default_factory=list)  # (function, line) that ran as a piece of a loop, or around one
+    loops: list = field(default_factory=list)  # (function, place) that ran as a piece of a loop, or around one
     turns: list = field(default_factory=list)  # (function, name, value) that a turn of a loop leaves to the next one
 
     def clear(self):

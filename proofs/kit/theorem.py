@@ -164,19 +164,22 @@ class Theorem:
     def check_tripwires(self):
         """The proof executes every function it is about."""
         for function in self.of:
-            if not isinstance(self.failure(function, tripwire(function)), Tripwire):
+            if not self._executes(self.body, function):
                 raise Unsound(f"{self.name} does not execute {function.__name__}")
+
+    def _executes(self, body, function):
+        return isinstance(self.failure(function, tripwire(function), body), Tripwire)
 
     def outcome(self, function, code):
         """How the proof ends with other code in the function's place: "survived", "refuted", or "failed" in any other way."""
         failure = self.failure(function, code)
         return "survived" if failure is None else "refuted" if isinstance(failure, Refuted) else "failed"
 
-    def failure(self, function, code):
-        """The exception that ends the proof with other code in the function's place; None if there is none."""
+    def failure(self, function, code, body=None):
+        """The exception that ends the proof, or that body, with other code in the function's place; None if there is none."""
         try:
             with swapped(function, code), _limit(SECONDS_PER_MUTANT + 10 * self.seconds):
-                return first_failure(self.body)
+                return first_failure(body or self.body)
         except Exception as error:
             return error
 
@@ -188,6 +191,8 @@ class Theorem:
                 raise Unsound(
                     f"the control {control.__name__} of {self.name} claims {claim}, which no result is part of"
                 ) from None
+            if self.of and not any(self._executes(control, function) for function in self.of):
+                raise Unsound(f"the control {control.__name__} of {self.name} executes no function of the theorem") from None
             return numeric(str(refutation), f"the control {control.__name__} of {self.name}")
         raise Unsound(f"the control {control.__name__} of {self.name} was not refuted")
 
@@ -356,8 +361,8 @@ def examine(t):
         cases, signs = list(dict.fromkeys(RECORD.cases)), honest.signs()
         ground = [_said(entries) for entries in (RECORD.hypotheses, RECORD.denominators, trusted(t.body))]
         t.check_honesty()
-        controls = [t.described(control, witness) for control, witness in t.check_controls().items()]
         t.check_tripwires()
+        controls = [t.described(control, witness) for control, witness in t.check_controls().items()]
     except Exception as error:
         status = f"{type(error).__name__}: {error}"
     of = [f"{python_function(f).__module__.removeprefix('posref.')}.{python_function(f).__name__}" for f in t.of]

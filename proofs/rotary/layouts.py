@@ -30,7 +30,7 @@ def definition(rows, heads, rotary_dim, source, target):
 # what it is
 
 
-@theorem(of=[layouts.convert, pairing.split, pairing.join], sizes="all n, d, rotary_dim")
+@theorem(of=[layouts.convert, pairing.split, pairing.join], sizes="all n, even d, even rotary_dim")
 def pinned():
     """convert moves pair t of `source` to pair t of `target`, touches no value, and leaves the features from rotary_dim on."""
     x, y = sized("x", N, 2 * H), sized("x", N, 2 * H + REST)

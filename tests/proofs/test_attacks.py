@@ -260,6 +260,16 @@ def true_refuted_where_a_denominator_is_0():
     refuted(f((x**2 - 1) / (x - 1)), f(x + 1))
 
 
+@attack
+def true_refuted_of_a_symbol_that_is_0():
+    refuted(3 * symbol("z", zero=True).e, sp.Integer(0))
+
+
+@attack
+def true_refuted_of_a_function_that_is_0():
+    refuted(3 * sp.Function("g", zero=True)(symbol("x").e), sp.Integer(0))
+
+
 # hypotheses
 
 
@@ -404,6 +414,14 @@ class Keeper(NamedTuple):
     seen = CACHE
 
 
+def changes_sign(v):
+    CACHE.append(v)
+    return v if len(CACHE) < 1000 else -v
+
+
+BY_PYTHON = np.frompyfunc(changes_sign, 1, 1)
+
+
 def counts_in_an_attribute(x):
     counts_in_an_attribute.calls = getattr(counts_in_an_attribute, "calls", 0) + 1
     return x if counts_in_an_attribute.calls < 100 else -x
@@ -539,6 +557,9 @@ class Telling:
     def counts_in_a_default_of_a_record(x):
         Keeping().seen.append(1)
         return x if len(Keeping().seen) < 1000 else -x
+
+    def counts_in_a_ufunc_of_its_own(x):
+        return BY_PYTHON(x)
 
     def counts_in_a_check(x):
         return x * _require.integer("attacks", "x", CACHE.append(1) or 1 + len(CACHE) // 1000)

@@ -39,7 +39,7 @@ def test_pieces():
     assert outer.turns({"n": n}) == [1, n.e]
     assert inner.turns({"n": n, "k": k}) == [n.e, k.e, 2]
     assert expression(inner.before({"x": x, "k": k, "total": symbol("t")})["total"]) == symbol("t").e + x.e**k.e
-    assert expression(inner.turn({"total": symbol("t")}, j=k)["total"]) == symbol("t").e - k.e
+    assert expression(inner.turn({"total": symbol("t"), "n": n}, j=k)["total"]) == symbol("t").e - k.e
     assert inner.after({"total": 3}) == {"total": 3}
     assert outer.after({"total": 3, "n": 5})["returned"] == (3, 5)
 
@@ -63,17 +63,17 @@ def test_what_no_piece_runs_is_not_covered():
     """It could do anything, also at sizes at which nothing was run whole."""
     RECORD.clear()
     outer, k = Loop(powers, 0), symbol("k", integer=True)
-    outer.before({"x": symbol("x")})
-    outer.after({"total": 3, "n": 5})
+    x = symbol("x")
+    prove_equal([outer.before({"x": x})["total"], *outer.after({"total": 3, "n": 5})["returned"]], [0, 3, 5])
     with pytest.raises(NotProved, match=re.escape("no piece of powers runs its line 'for k in range(1, n):'")):
         covers(powers)
     outer.turns({"n": 5})
-    Loop(powers, 0, 0).before({"x": symbol("x"), "total": 0, "k": k})
+    prove_equal([Loop(powers, 0, 0).before({"x": x, "total": 0, "k": k})["total"]], [x**k])
     Loop(powers, 0, 0).turns({"n": 5, "k": k})
     with pytest.raises(NotProved, match=re.escape("no piece of powers runs its line 'total = total - j'")):
         covers(powers)
-    total = Loop(powers, 0, 0).turn({"total": symbol("t")}, j=k)["total"]
-    with pytest.raises(NotProved, match=re.escape("a turn of powers leaves total to the next one, with -k + t; compare it")):
+    total = Loop(powers, 0, 0).turn({"total": symbol("t"), "n": 5}, j=k)["total"]
+    with pytest.raises(NotProved, match=re.escape("a piece of powers leaves total to the next one, with -k + t; compare it")):
         covers(powers)
     prove_equal([total], [symbol("t") - k])
     covers(powers)
@@ -96,6 +96,64 @@ def test_a_branch_that_is_not_taken_does_not_run():
         covers(branching)
 
 
+def chosen(x, rows, n, m):
+    for _ in range(n):
+        rows.append((2 * x if n > 48 else x) * (m > 9 and 3))
+
+
+@pytest.mark.parametrize(("runs", "line"), [([(49, 10)], "x"), ([(5, 10)], "2 * x"), ([(49, 5), (5, 5)], "3")])
+def test_a_part_of_an_expression_that_is_left_out_does_not_run(runs, line):
+    RECORD.clear()
+    for n, m in runs:
+        loop = Loop(chosen, 0)
+        loop.turns({"n": n})
+        loop.turn({"n": n, "m": m, "x": symbol("x"), "rows": []}, _=symbol("k", integer=True))
+    with pytest.raises(NotProved, match=re.escape(f"no piece of chosen runs its line '{line}'")):
+        covers(chosen)
+
+
+def doubling(x, n):
+    total = x
+    for _ in range(n):
+        total = total + x
+    total = 2 * total
+    return total
+
+
+def from_one(x, n):
+    total = 0
+    for _ in range(1, n):
+        total = total + x
+    return total
+
+
+def test_what_stands_before_the_first_turn_and_what_is_returned_are_compared():
+    RECORD.clear()
+    loop, x, k = Loop(doubling, 0), symbol("x"), symbol("k", integer=True)
+    first = loop.before({"x": x + 1})["total"]
+    loop.turns({"n": 5})
+    prove_equal([loop.turn({"x": x, "total": k * x}, _=k)["total"]], [(k + 1) * x])
+    last = loop.after({"total": k * x})["returned"]
+    with pytest.raises(NotProved, match=re.escape("a piece of doubling leaves total to the first one, with x + 1; compare it")):
+        covers(doubling)
+    prove_equal([first], [x + 1])
+    with pytest.raises(NotProved, match=re.escape("a piece of doubling leaves what is returned, with 2*k*x; compare it")):
+        covers(doubling)
+    prove_equal([last], [2 * k * x])
+    covers(doubling)
+
+
+@pytest.mark.parametrize(
+    ("k", "said"), [(symbol("k", integer=True, positive=True), "k"), (2 * symbol("j", integer=True), "2*j")]
+)
+def test_a_turn_may_be_any(k, said):
+    """The first one is turn 0, and every turn is one."""
+    names = {"x": symbol("x"), "total": symbol("t")}
+    with pytest.raises(NotProved, match=re.escape(f"a turn of doubling runs at _ = {said} alone")):
+        Loop(doubling, 0).turn(names, _=k)
+    Loop(from_one, 0).turn(names, _=symbol("k", integer=True, positive=True))
+
+
 def shifted(x, out, n):
     for k in range(n):
         out[k] = x[k]
@@ -108,7 +166,7 @@ def test_each_cell_that_a_turn_writes_is_read():
     loop.turns({"n": 5})
     loop.turn({"n": 5, "x": Cells(sp.Function("x")), "out": out}, k=k)
     assert expression(out[k]) == sp.Function("x")(k.e)
-    with pytest.raises(NotProved, match=re.escape("a turn of shifted leaves out to the next one, with (k + 1,); compare it")):
+    with pytest.raises(NotProved, match=re.escape("a piece of shifted leaves out to the next one, with (k + 1,); compare it")):
         covers(shifted)
     assert expression(out[k + 1]) == 0
     covers(shifted)
@@ -118,7 +176,7 @@ def test_a_turn_at_a_number_is_no_turn():
     with pytest.raises(NotProved, match="a turn of powers runs at k = 1 alone; pass a symbol"):
         Loop(powers, 0).turn({"x": symbol("x"), "total": symbol("t"), "n": 0}, k=1)
     with pytest.raises(NotProved, match="a turn of powers runs at k = 1 alone; pass a symbol"):
-        Loop(powers, 0, 0).turn({"total": symbol("t"), "k": 1}, j=symbol("j"))
+        Loop(powers, 0, 0).turn({"total": symbol("t"), "k": 1, "n": 5}, j=symbol("j"))
 
 
 def test_a_turn_reads_its_own_tokens():

@@ -143,6 +143,15 @@ class Asking:
         lead, last = x.shape[:-1], x.shape[-1]
         return x * last if lead == (3, 3) else x
 
+    def of_a_slice_of_the_shape(x):
+        return -x if x.shape[-3:-2] == (3,) else x
+
+    def of_the_length_of_a_slice(x):
+        return x * (1 + len(x.shape[-5:]) // 5)
+
+    def of_all_cells(x):
+        return x * (1 + x.size // (x.shape[-1] * x.shape[-2]) // 9)
+
     def of_a_number_for_each_row(x):
         return x * (1 - np.ones(x.shape[:-2]).sum() // 9)
 
@@ -163,6 +172,37 @@ class Asking:
 
 @pytest.mark.parametrize("function", [f for name, f in vars(Asking).items() if name.startswith("of_")])
 def test_a_question_about_leading_axes_is_refused(function):
+    with pytest.raises(Undecided, match="which asks about leading axes"):
+        language.check(function)
+
+
+class Front:
+    """What goes along the first axis: of a text its tokens, of a batch its texts."""
+
+    @contract
+    def of_a_part(x: Numbers[Array, "... n"]) -> Numbers[Array, "... n"]:
+        """A sign from row 7 on."""
+        y = 1 * x
+        return np.concatenate([y[:7], -y[7:]], axis=0)
+
+    @contract
+    def of_a_length(x: Numbers[Array, "... n"]) -> Numbers[Array, "... n"]:
+        """A sign if there are 7 rows."""
+        return -x if len(x) == 7 else x
+
+    @contract
+    def of_turns(x: Numbers[Array, "... n"]) -> Numbers[Array, "... n"]:
+        """A sign in row 7."""
+        return np.stack([-row if i == 7 else row for i, row in enumerate(x)], axis=0)
+
+    @contract
+    def of_rows(x: Numbers[Array, "... n"]) -> Numbers[Array, "... n"]:
+        """Each row."""
+        return np.stack([row for row in x], axis=0)
+
+
+@pytest.mark.parametrize("function", [f for name, f in vars(Front).items() if name.startswith("of_")])
+def test_an_array_with_leading_axes_is_indexed_from_the_back(function):
     with pytest.raises(Undecided, match="which asks about leading axes"):
         language.check(function)
 

@@ -16,6 +16,7 @@ import sympy as sp
 
 import proofs
 import proofs.__main__ as main_module
+from posref._contract import Array, Numbers, contract
 from posref.rotary import rope
 from proofs.kit import *
 from proofs.kit import numbers as numbers_module
@@ -286,6 +287,11 @@ def test_a_control_without_numbers_is_an_error():
         prove_that(True)
 
 
+def test_a_control_is_about_a_function_of_the_theorem():
+    elsewhere = make(doubled, control=lambda: prove_equal([symbol("x")], [symbol("x") + 1]))
+    assert "executes no function of the theorem" in examine(elsewhere).status
+
+
 def test_a_witness_says_where_what_is_there_and_what_is_expected():
     x = symbol("x").e
     for left, right, words in (
@@ -351,6 +357,7 @@ def places():
 @places.control
 def elsewhere():
     """They stand elsewhere."""
+    pairing.indices(2, "half")
     prove_that({control}, counterexample="d = 2: the members stand at 0 and 1")
 '''
 
@@ -676,6 +683,12 @@ def on_the_first_path():
     prove_equal([value[0]], [1 - rotated(x)[1]])
 
 
+def on_paths_pinned():
+    """It keeps the length."""
+    for _, found in all_paths(lambda: rotated(symbol("x"))):
+        prove_equal([1 - rotated(symbol("x"))[1]], [found[0]])
+
+
 def summed(x, n):
     total = 0
     for k in range(n):
@@ -697,6 +710,7 @@ DISHONEST = [
     (at_a_number, "one", {}, "puts values in the place of symbols"),
     (numbers_pinned, "all widths", {}, "says 'all widths', and runs no symbol"),
     (its_own_pinned, "one", {}, "expects .*, which rotated computes, and its sentence does not name rotated"),
+    (on_paths_pinned, "one", {}, "expects .*, which rotated computes, and its sentence does not name rotated"),
     (the_same_twice, "one", {}, "no obligation that is more than 0 = 0"),
     (one_pair, "one", {"as_written": "runs"}, "has an obligation that is more than 0 = 0"),
     (one_turn, "one", {"as_written": "runs"}, "single turns of a loop"),
@@ -709,6 +723,47 @@ def test_a_theorem_says_what_ran(body, sizes, said, problem):
     t.prove()
     with pytest.raises(Unsound, match=problem):
         t.check_honesty()
+
+
+Rows = Numbers[Array, "... n"]
+
+
+@contract
+def floored(x: Rows) -> Rows:
+    """The whole part."""
+    return x // 1
+
+
+def floored_integers():
+    """floored(x) is x."""
+    x = integers("x", N)
+    prove_equal(*entries(None, floored(x), x))
+
+
+@contract
+def two_halves(x: Rows) -> Rows:
+    """All but the middle."""
+    h = x.shape[-1] // 2
+    return np.concatenate([x[..., :h], x[..., x.shape[-1] - h :]], axis=-1)
+
+
+def halves_of_even_sizes():
+    """two_halves(x) is x."""
+    x = sized("x", 2 * H)
+    prove_equal(*entries("half", two_halves(x), x))
+
+
+@pytest.mark.parametrize(
+    ("function", "body", "sizes", "better", "problem"),
+    [
+        (floored, floored_integers, "all n, x", "all n, whole x", "says any x, and floored.* gets whole numbers alone"),
+        (two_halves, halves_of_even_sizes, "all n", "all even n", "says 'all n', and calls its functions with"),
+    ],
+)
+def test_whole_numbers_and_even_sizes_are_said(function, body, sizes, better, problem):
+    with pytest.raises(NotProved, match=problem):
+        numbers_module.check(theorem(of=[function], sizes=sizes)(body))
+    assert numbers_module.check(theorem(of=[function], sizes=better)(body)) > 0
 
 
 def test_an_argument_that_is_any_has_been_a_symbol():
