@@ -45,7 +45,7 @@ def operands(n=4):
 # what it is
 
 
-@theorem(of=[tupe.positional_scores], sizes="all h, n, d, d_head")
+@theorem(of=[tupe.positional_scores], sizes="all h, n, d, d_head; A at h = 3, n = 4, d = 3, d_head = 2")
 def positional_pinned():
     """positional_scores are t_ij = scale (p_i U_Q) . (p_j U_K) for each head, Eq. (7); with A = U_Q U_K^T for U_Q and 1 for U_K
     they are the same, so only A matters."""
