@@ -367,7 +367,8 @@ def _contiguous(x, out):
 
 def _pieces(x, cos, sin, out, threads, straight):
     """Arguments of the kernel for every piece: few large ones that need no copy, or as many as keep the copies small."""
-    if straight and threads == 1 and x.ndim > 1 and cos.size == x.shape[-2] * cos.shape[-1]:  # one table: the shortest way
+    one = x.ndim > 1 and cos.shape[-2:-1] == x.shape[-2:-1] and cos.size == math.prod(cos.shape[-2:])
+    if straight and threads == 1 and one:  # table for all rows: the shortest way
         rows = _groups(x.shape[-2])
         whole, table = (1, -1, *rows, x.shape[-1]), (1, *rows, cos.shape[-1])
         return [(x.reshape(whole), cos.reshape(table), sin.reshape(table), out.reshape(whole))]

@@ -239,6 +239,11 @@ def of_step(step):
     return pytest.mark.parametrize("step", [step, pytest.param(1, marks=pytest.mark.slow)])
 
 
+def small(twin):
+    """Few queries, other numbers of everything else."""
+    return (4, 6, *twin.sample[2:]) if "rope" not in twin.name else (5, 6)
+
+
 def samples(twin, dtype=np.float64):
     """Arguments of a middle size, with each choice of settings."""
     made = twin.make(dtype, *twin.sample, **SAMPLE_LEADS.get(twin.name, {}))
@@ -275,11 +280,31 @@ def test_every_size(twin, dtype, step):
 @of_every_twin
 @of_step(3)
 def test_leading_axes_broadcast(twin, step, monkeypatch):
-    small = (4, 6, *twin.sample[2:]) if "rope" not in twin.name else (5, 6)
     for number, _ in enumerate(groups(twin, monkeypatch)):
         for leads, setting in [*itertools.product(twin.leads, twin.settings)][number::step]:
-            sizes = (1, *small[1:]) if leads.get("rows") == (1,) and leads.get("x") == () else small
+            sizes = (1, *small(twin)[1:]) if leads.get("rows") == (1,) and leads.get("x") == () else small(twin)
             agree(twin, twin.make(np.float64, *sizes, **leads) | setting, 1, 2, 64)
+
+
+@of_every_twin
+def test_extents_that_are_alike(twin):
+    """As many texts and heads as queries: how many entries an array has does not tell which axis has them."""
+    sizes, asked = small(twin), 0
+    for leads, setting in itertools.product(twin.leads, twin.settings):
+        alike = {name: alike_extents(lead, sizes[0]) for name, lead in leads.items()}
+        arguments = twin.make(np.float64, *sizes, **alike) | setting
+        try:
+            twin.specification(**arguments)
+        except ValueError:  # extents that no longer fit
+            continue
+        agree(twin, arguments, 1, 2)
+        asked += 1
+    assert asked > len(twin.leads) // 3 or not twin.leads
+
+
+def alike_extents(lead, n):
+    """Leading axes whose extents are 0, 1 or n; what is no tuple of extents stays."""
+    return tuple(n if type(count) is int and count > 1 else count for count in lead) if isinstance(lead, tuple) else lead
 
 
 @of_every_twin

@@ -77,8 +77,11 @@ REASONS = """
 *rope.rotator: pieces = *  ->  *, 1, False)* | fewer arrays are prepared for, the others go to `rotate`
 *rope.rotator: if len(pieces) != 1 or *  ->  * > 2: | more arrays are prepared for, to be turned by one thread
 *rope._pieces: if straight and threads == 1 *  ->  *threads == 0 * | what has one table is one piece either way
-*rope._pieces: if straight *x.ndim > 1*  ->  *x.ndim > 2* | an array of two axes is one piece either way
-*rope._pieces: if straight *(cos.size ==*  ->  *(sin.size ==* | cos and sin have one shape
+*rope._pieces: one = x.ndim > 1 *  ->  one = x.ndim > 2 * | what has one table is one piece either way
+*rope._pieces: one = * cos.shape[[]-2:-1] *  ->  * cos.shape[[]-3:-1] * | what has one table is one piece either way
+*rope._pieces: one = * cos.shape[[]-2:-1] *  ->  * cos.shape[[]-2:-2] * | what has one table is one piece either way
+*rope._pieces: one = * == x.shape[[]-2:-1] *  ->  * == x.shape[[]-3:-1] * | what has one table is one piece either way
+*rope._pieces: one = *(cos.size ==*  ->  *(sin.size ==* | cos and sin have one shape
 *rope._pieces: axes = max(2,*  ->  *max(3,* | an axis of one entry more
 *attention._stream: products = *  ->  * | any number of threads makes the same bits
 *attention._stream: size = *  ->  * | any number of threads makes the same bits
