@@ -196,8 +196,9 @@ def _timed(session, item):
 
 
 def _fails(session, item):
+    before = session.testsfailed
     session.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
-    return session.testsfailed > 0
+    return session.testsfailed > before
 
 
 def _child(judges):
@@ -210,7 +211,7 @@ def _child(judges):
         signal.alarm(10 * SECONDS)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(1, 2)
-        failed = any(judge() for judge in judges)
+        failed = any(judge() and judge() for judge in judges)  # twice: a busy machine can fail a test once
     finally:
         os._exit(failed)
 
