@@ -138,7 +138,7 @@ def edits(function: FunctionType) -> tuple[tuple[FunctionType, str], ...]:
     for shown, holder, key, node in [*_places(definition)]:
         before = ast.unparse(shown)
         for other in _instead(node, names):
-            _put(holder, key, other)
+            _put(holder, key, ast.fix_missing_locations(other))
             text, after = ast.unparse(definition), ast.unparse(other if shown is node else shown)
             if text not in found:
                 with suppress(ValueError):  # no program, as Python 3.13 finds where 3.11 does not
@@ -249,7 +249,7 @@ def _compiled(function: FunctionType, root: ast.Module) -> FunctionType:
     space: dict[str, Any] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)  # a number in the place of a function
-        exec(compile(ast.fix_missing_locations(root), "<edited>", "exec"), function.__globals__, space)
+        exec(compile(root, "<edited>", "exec"), function.__globals__, space)
     edited: FunctionType = space[function.__name__]
     return edited
 

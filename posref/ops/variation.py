@@ -12,6 +12,11 @@ from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 Function = Callable[..., Any]
+HOLDERS: dict[type, Callable[[Any], Any]] = {
+    dict: dict.values,
+    tuple: iter,
+    partial: lambda held: (held.func, *held.args, *held.keywords.values()),
+}
 MACHINERY = "posref.ops"  # its functions make mistakes and are none: what their closures hold is copied, and nothing else
 
 
@@ -40,7 +45,9 @@ def steps(f: Function) -> tuple[Function, ...]:
     waiting = [f]
     while waiting:
         one = waiting.pop()
-        if isinstance(one, FunctionType) and one.__module__.startswith("posref.") and one not in found:
+        if type(one) in HOLDERS:
+            waiting += HOLDERS[type(one)](one)
+        elif isinstance(one, FunctionType) and one.__module__.startswith("posref.") and one not in found:
             found[one] = None
             waiting += _called(one)
     return tuple(found)[1:]
@@ -62,7 +69,8 @@ class _Copies:
     """The copies of one variation, each function once: what is copied stays the same thing wherever it is reached."""
 
     def __init__(self, step: Function, new: Function):
-        self.made: dict[Function, Any] = {_original(step): new, new: new}
+        self.step = _original(step)
+        self.made: dict[Function, Any] = {self.step: new, new: new}
 
     def of(self, value: Any) -> Any:
         if isinstance(value, ModuleType | _View):
@@ -75,9 +83,13 @@ class _Copies:
             return partial(self.of(value.func), *self.of(value.args), **self.of(value.keywords))
         if not isinstance(value, FunctionType) or not value.__module__.startswith("posref"):
             return value
-        if _original(value) not in self.made:
+        if _original(value) not in self.made and self._may_call(value):
             self._copy(value)
-        return self.made[_original(value)]
+        return self.made.get(_original(value), value)
+
+    def _may_call(self, f: FunctionType) -> bool:
+        """Whether a function may come to the step; closures and copies are made anew, and always copied."""
+        return f.__closure__ is not None or _original(f) is not f or self.step in steps(f)
 
     def _copy(self, f: FunctionType) -> None:
         cells = tuple(CellType() for _ in f.__closure__ or ())
