@@ -6,6 +6,7 @@ parted by three blanks or more.
 """
 
 import re
+from functools import cache
 from html import escape
 from itertools import accumulate
 from unicodedata import lookup
@@ -203,6 +204,7 @@ def formula(line):
     return name, pretty(body) if words else mathml(body), "; ".join(pretty(part) for part in parts)
 
 
+@cache
 def pretty(text):
     """A sentence in plain text: its formulas, names of code, emphasis, signs."""
     held = []
