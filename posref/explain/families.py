@@ -24,7 +24,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     rows        which row of a learned table a token reads (posref.explain.positions); absent: row n; of a bias, its tokens
     heads_by_layer  the key of a list with the number of heads of each layer
     heads_of, key_heads_of  kinds with another number of heads: its key, and for keys what stands there without one
-    key_heads   one; multi_query where this key decides that all heads share one key; attn_config where it is in there
+    key_heads   one: all heads share one key; multi_query: this key says whether they do; attn_config: the key is in there
     more_key_heads  kinds with that many times the key heads of the file
     decoder_if  the key of the file that makes an encoder a decoder
     asks        False where generate() never gives this module positions

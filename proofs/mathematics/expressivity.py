@@ -177,8 +177,8 @@ def prove_function(small, large, causal):
     sizes="offsets up to the reach, and a symbol beyond it; the parameters of the table",
 )
 def functions_of_an_index():
-    """Where the table lets one index stand in for another, clipped offsets, DeBERTa's index and T5's buckets, the first is a
-    function of the second, at every integer: what is read by it can be read by the other."""
+    """Where the table of imitations replaces one index by another (clipped offsets, DeBERTa's index, T5's buckets), the index
+    that is replaced is a function of the one in its place, at every integer: a row for each value of the second is enough."""
     for small, large, causal in needed():
         prove_function(small, "c2p" if large == "c2p + p2c" and small != "p2c" else large.split(" + ")[-1], causal)
 

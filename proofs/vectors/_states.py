@@ -1,4 +1,4 @@
-"""Cases of systems with a state: what is read and what is left, in both layouts of the state, and texts in one row."""
+"""Cases of systems with a state: outputs, the state after the last token in both layouts, and several texts in one row."""
 
 import itertools
 

@@ -1,9 +1,9 @@
 """Every rotary class of the installed transformers, asked for: does what is right pass, and is what is asked wrongly named?
 
-A subject is a rotary class and a kind of layer, built small. Its function is the class's tables and the function of its file
-that turns features by them. What it does is read from unit vectors at unit positions: which features form a pair and where they
-are left, which axis a pair reads, its frequency, sign and magnitude. `posref.check` is asked for exactly that, and must pass;
-asked for another pairing it must fail, and name the one that was read.
+A subject is a rotary class and a kind of layer, built small. It makes its tables, and a function of its file turns features by
+them. Unit vectors at unit positions show what this does: which features form a pair and where the pair is written, which axis
+it reads, its frequency, sign and magnitude. `posref.check` is asked for exactly that, and must pass; asked for another pairing
+it must fail, and name the one that was read.
 
     python -m tests.programs.rotations [WORD ..]      prints each subject whose name has a WORD, and the number
 """
