@@ -97,7 +97,7 @@ class Settings:
         """Why the row of this type does not hold for this file: it has another value of a key, in words; None if it holds."""
         rule = family(self.model_type).get("only", {}) if self.facts else {}
         given = {key for key, values in rule.items() if values == "given"}
-        other = [key for key, values in rule.items() if (self[key] is None if key in given else self[key] not in values)]
+        other = [key for key, values in rule.items() if (self[key] is None if key in given else not _among(self[key], values))]
         for each in (each for key in rule if isinstance(self[key], list) for each in self[key] if isinstance(each, Keys)):
             self.read.update(each.paths.values())  # what was compared was read
         return f"{other[0]} is {shown(self[other[0]])}, which posref does not describe" if other else None
@@ -152,6 +152,11 @@ class Settings:
         if isinstance(given, (list, tuple)) and given and all(type(n) is int and n > 0 for n in given):
             return list(given)
         raise self.error(f"{self.names.get(key, key)} is {shown(given)}, expected a list of integers from 1 on")
+
+
+def _among(value, values):
+    """Whether a value, or each element of a list of names, is one of the values."""
+    return value in values or (isinstance(value, list) and value != [] and all(each in values for each in value))
 
 
 def _doubt(file, model_type, record):

@@ -38,21 +38,24 @@ A row says what a configuration does not: `like` another row, then what differs.
                 trained numbers, sizes, and the convolution before it
     read        kinds of attention that are described; absent: all
     input       learned, where a learned table is added to the patches before the first layer, beside the rotation
-    only        {key: values}: a file with another value of this key is not described; "given": any value, but one
+    only        {key: values}: a file with another value of this key is not described; "given": any value, but one;
+                each element of a list is one of the values
     encoder, decoder, crossing  what these layers have, where it is not `encoding`; crossing: the attention to the encoder
     also        what is added to the scores, beside a table at the input
     buckets, reach  keys of T5's bias, of other names; gated: its rows have a gate
-    boxes       what of boxes T5's buckets are taken of; box_buckets: keys or values of their number and their max_distance
+    boxes       what of boxes T5's buckets are taken of; box_buckets: keys or values of their number and their max_distance;
+                of_places: the same of tokens, where no key says it
     rows_key    the key of the number of rows of a table
     whole       the key of the width of all heads together, where it is not hidden_size; the first of several with a value
     cross       True where each layer of a decoder also attends to an encoder; or the key that says which layers do
-    shared      True where all layers have the same weights
+    shared      True where all layers have the same weights; times: the key that multiplies the number of layers
+    base        of 2-D sinusoids: a key or a number
     text        which rows the tokens of the text have, where others stand beside them
     fewer_heads how many times fewer heads there are than the file says, of the same width
     vectors     of Shaw: keys of the largest offset to the left and to the right, and which offset
     patches     which rows patches have, where it is not one each
     sees        per stack, which keys a query sees beside those of the mask; mask: why it is not described
-    encoding_if  boolean keys of the file, and what the first that is true makes of `encoding`; encoding_else: where none is
+    encoding_if  keys of the file, and what the first that is set makes of `encoding`; encoding_else: where none is
     others      sinks, softcap, temperature, axes, chunk
 
 The source of a row is models/MODULE/modeling_MODULE.py of transformers, with the module that `types.json` names.
@@ -513,6 +516,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "encoding": "none",
         "instead": "inkling",
         "kinds": {"rule": "inkling"},
+        "only": {"layer_types": (None, "hybrid", "hybrid_sliding")},  # others: heads of the first, mask of the second
         "window": {"key": "sliding_window", "kinds": ["hybrid_sliding"]},
         "heads_of": {"hybrid_sliding": "swa_num_attention_heads"},
         "key_heads_of": {"hybrid_sliding": ("swa_num_key_value_heads", None)},
@@ -1018,10 +1022,10 @@ FAMILIES |= {
     "sinusoidal": {"encoding": "sinusoidal", "scale": "head", "stacks": "one", "causal": False},
     "xglm": {"like": "sinusoidal", "causal": True, "rows": "bart"},
     "ctrl": {"like": "sinusoidal", "causal": True},
-    "albert": {"like": "learned", "shared": True, "only": {"inner_group_num": (1,)}},
+    "albert": {"like": "learned", "shared": True, "times": "inner_group_num"},
     "mobilebert": {"like": "learned", "whole": "intra_bottleneck_size", "only": {"use_bottleneck": (True,)}},
     "patchtst": {"like": "learned", "only": {"channel_attention": (False,), "positional_encoding_type": ("random", "sincos")}},
-    "dpt": {"like": "learned", "only": {"backbone_config": (None,), "is_hybrid": (False,)}},
+    "dpt": {"like": "learned", "only": {"backbone_config": (None,)}},
     "beit": {
         "like": "learned",
         "encoding_else": "none",
@@ -1088,7 +1092,7 @@ FAMILIES |= {
         "encoding_if": {"use_absolute_position_embeddings": "learned"},
         "only": {"use_relative_position_embeddings": (False,), "window_block_indices": ([],), "residual_block_indices": ([],)},
     },
-    "flava_multimodal_model": {"like": "llama", "encoding": "none", "causal": False},
+    "flava_multimodal_model": {"like": "llama", "encoding": "none", "causal": False, "head": "hidden"},
     "blip_text_model": {
         "like": "learned",
         "cross": True,
@@ -1122,17 +1126,25 @@ FAMILIES |= {
         "rows_key": "seq_len",
     },
     "kosmos_2_5_vision_model": {"like": "learned", "encoding": "learned_2d", "head": "head_dim", "rows_key": "max_num_patches"},
-    "blip_2_qformer": {"like": "qformer", "encoding": "unordered", "only": {"use_qformer_text_input": (False,)}},
+    "blip_2_qformer": {"like": "qformer", "encoding_else": "unordered", "encoding_if": {"use_qformer_text_input": "learned"}},
     "musicgen_melody_decoder": {"like": "ctrl"},
     "musicgen_decoder": {"like": "ctrl", "cross": True},
-    "xlm": {"like": "learned", "decoder_if": "causal", "encoding_if": {"sinusoidal_embeddings": "sinusoidal"}, "asks": False},
+    "xlm": {
+        "like": "learned",
+        "decoder_if": "causal",
+        "encoding_if": {"sinusoidal_embeddings": "sinusoidal"},
+        "asks": False,
+        "sees": {
+            "": "if attention_mask is not given and causal is false, as many last tokens are hidden as the row has pad_token_id"
+        },
+    },
     "qformer": {
         "like": "learned",
         "cross": "cross_attention_frequency",
         "text": "counted from 0; the trained queries, which stand before them, have no row",
     },
     "kosmos_2_text_model": {"like": "xglm", "rows": "roberta"},
-    "canary_decoder": {"like": "ctrl", "cross": True},
+    "canary_decoder": {"like": "ctrl", "cross": True, "head": "head_dim"},
     "trocr": {
         "like": "biogpt",
         "stacks": "decoder",
@@ -1143,6 +1155,7 @@ FAMILIES |= {
         "like": "llama",
         "encoding": "none",
         "instead": "learned",
+        "head": "hidden",
         "scale": 1.0,
         "kinds": {"rule": "gpt_neo", "keys": ()},
         "window": {"key": "window_size", "kinds": ["sliding_attention"]},
@@ -1183,6 +1196,7 @@ FAMILIES |= {
         "like": "learned",
         "stacks": "detr",
         "encoding": "sinusoidal_2d",
+        "base": 10000.0,
         "decoder": "object_queries",
         "crossing": "object_queries_and_patches",
         "rows_key": "num_queries",
@@ -1194,8 +1208,10 @@ FAMILIES |= {
         "like": "learned",
         "stacks": "detr_encoder",
         "encoding": "sinusoidal_2d_counted",
+        "encoding_if": {"eval_size": "none"},
+        "base": "positional_encoding_temperature",
         "whole": "encoder_hidden_dim",
-        "only": {"encode_proj_layers": ([2],), "eval_size": (None,), "positional_encoding_temperature": (10000,)},
+        "only": {"encode_proj_layers": ([2],)},
     },
     "pop2piano": {"like": "t5"},
     "pegasus_x": {
@@ -1247,11 +1263,8 @@ FAMILIES |= {
         "encoder": "boxes",
         "boxes": "100 (x0 + x1) / 2 and 100 (y0 + y1) / 2, differences rounded to 0",
         "box_buckets": (32, 100),
-        "only": {
-            "relative_attention_num_buckets": (32,),
-            "relative_attention_max_distance": (128,),
-            "relative_bias_args": (None, [{"type": "1d"}, {"type": "horizontal"}, {"type": "vertical"}]),
-        },
+        "of_places": {"buckets": 32, "max_distance": 128},
+        "only": {"relative_bias_args": (None, [{"type": "1d"}, {"type": "horizontal"}, {"type": "vertical"}])},
         "text": (
             "counted from 0, and patches without text after them; the encoder also adds rows floor((box_table - 1) x) of "
             "x0 and x1, and those of y0 and y1, from two tables"

@@ -74,6 +74,7 @@ CROSSING = [
     "xlm_roberta_xl",
     "xmod",
 ]
+OWN_CAUSAL = "fsmt gpt_neo imagegpt kosmos_2_text_model openai-gpt prophetnet xlnet"  # types that make this mask themselves
 GLOBAL = "tokens of global_attention_mask see all tokens, by projections of their own, and all tokens see them (modeling_{}.py)"
 SUMMED = (
     "and one key for each {} tokens: their sum, normed, with a bias by bucket of the distance of blocks from a second table "
@@ -151,9 +152,10 @@ def _decoder(settings, group):
 def _not_causal(settings, group):
     """`is_causal` false, null or 0: create_causal_mask makes the mask of an encoder, whose window counts one key more.
 
-    create_chunked_causal_mask and XLNet do not read this key.
+    create_chunked_causal_mask and the types of OWN_CAUSAL do not read this key.
     """
-    if not group.causal or group.chunk or group.encoding == "xlnet" or settings.raw.get("is_causal", True):
+    own = group.chunk or settings.model_type in OWN_CAUSAL.split()
+    if not group.causal or own or settings.raw.get("is_causal", True):
         return {}
     if group.kind == "minimax_m3_sparse":  # its indexer selects earlier blocks alone
         return {}

@@ -441,7 +441,19 @@ def _two_mixers(settings, groups):
         yield "L_module and H_module each have all of these layers; a text passes both several times (H_cycles, L_cycles)"
 
 
+def _passes(settings, groups):
+    if settings.model_type == "perceiver" and settings.count("num_blocks") > 1:
+        yield f"the latents pass all of these layers {settings.count('num_blocks')} times, with the same weights (num_blocks)"
+
+
+def _trained_with_positions(settings, groups):
+    if settings.family["encoding"] == "sinusoidal_2d_counted" and settings["eval_size"]:
+        yield "eval_size is set: transformers 5.23.0 adds the sinusoids of row and column in training alone"
+
+
 TRAPS = (
+    _passes,
+    _trained_with_positions,
     _one_token,
     _two_mixers,
     _another_class,

@@ -66,11 +66,12 @@ def groups(settings):
         named = settings[stack["layers"]]
         count = len(named) if isinstance(named, list) else settings.count(stack["layers"])
         count = count or settings.count(stack.get("else", stack["layers"]))
+        times = settings.count(settings.family["times"]) if "times" in settings.family else 1
         if count is None:
             raise settings.error(f"{stack['layers']} is {shown(None)}, expected a number of layers")
         if only and name not in ("", only):
             continue
-        group = _group(settings, name, stack, list(range(count)))
+        group = _group(settings, name, stack, list(range(count * times)))
         found += (
             _by_depth(group) if family_reads(settings, "scale_attn_by_inverse_layer_idx") else _windowed(settings, name, group)
         )
@@ -79,7 +80,7 @@ def groups(settings):
             step = settings.count(cross) if isinstance(cross, str) else 1
             encoding = settings.family.get("crossing", "none")
             crossing = replace(group, kind="cross_attention", encoding=encoding, causal=False, bias=None, table=None)
-            found.append(replace(crossing, indices=group.indices[::step]))
+            found.append(replace(crossing, base=_base(settings, encoding), indices=group.indices[::step]))
     return found
 
 
@@ -133,9 +134,21 @@ def _group(settings, name, stack, indices):
         chunk=settings.count(family["chunk"]) if "chunk" in family else None,
         softcap=settings.number(family["softcap"]) if "softcap" in family else None,
         norm=norm(settings, "full_attention", turned=False),
+        base=_base(settings, encoding),
         convolution=_convolution(settings) if encoding == "convolution_input" else None,
         **added(settings, group, family.get("rows_key", stack.get("rows", "max_source_positions"))),
     )
+
+
+def _base(settings, encoding):
+    """The base of sinusoids of patches that each layer adds."""
+    added = encoding.startswith("sinusoidal_2d") or encoding == "object_queries_and_patches"
+    return _number(settings, settings.family["base"]) if added else None
+
+
+def _number(settings, rule):
+    """A number of a family, or of the key that it names."""
+    return settings.number(rule) if isinstance(rule, str) else rule
 
 
 def _convolution(settings):
@@ -220,9 +233,10 @@ def _t5(settings, group):
 
 def _boxes(settings, group):
     """Three biases: of the places of tokens, and of the columns and rows of their boxes."""
-    buckets, reach = (settings.count(x) if isinstance(x, str) else x for x in settings.family["box_buckets"])
+    buckets, reach = (_number(settings, rule) for rule in settings.family["box_buckets"])
     return {
         **_t5(settings, group),
+        **settings.family.get("of_places", {}),
         "table_of": "the encoder, used by all layers",
         "boxes": settings.family["boxes"],
         "box_buckets": buckets,

@@ -31,9 +31,9 @@ ENCODINGS = {
     "gated": "order comes from a state that decays by gates, which the tokens set (state.gated)",
     "retention": "order comes from a state that decays at a fixed rate (state.retention)",
     "convolution": "order comes from a short convolution (state.convolution)",
-    "sinusoidal_2d": "each layer adds a sinusoid of row and column to queries and keys (absolute.sinusoidal_2d)",
+    "sinusoidal_2d": "each layer adds a sinusoid of row and column to queries and keys (absolute.sinusoidal_2d), base {base:g}",
     "sinusoidal_2d_counted": "each layer adds sinusoids of row and column to queries and keys: (S(y w), C(y w), "
-    "S(x w), C(x w)), which is the convention mae of absolute.sinusoidal_2d with y and x exchanged",
+    "S(x w), C(x w)), base {base:g}, which is the convention mae of absolute.sinusoidal_2d with y and x exchanged",
     "object_queries": "each layer adds the trained vector of an object to its queries and keys, {table}",
     "object_queries_and_patches": "each layer adds the vector of an object to queries, the sinusoid of a patch to keys",
     "unordered": "no position: the tokens are trained queries",
@@ -168,7 +168,7 @@ def rows(group):
         yield (
             "position",
             ENCODINGS.get(group.encoding, group.encoding).format(
-                table=f"{group.table} rows" if group.table else "as many rows as there are patches"
+                table=f"{group.table} rows" if group.table else "as many rows as there are patches", base=group.base
             ),
         )
         if group.convolution:

@@ -1,8 +1,8 @@
 """Whether `posref.explain` follows the keys of a file: each key about position of each type is changed, one at a time.
 
 The keys are the fields about position of the class, those that it takes beside its fields, and `ALWAYS`. Where both explain
-and transformers take the changed file, the drift program compares them; a key that explain prints as not understood may
-change the module.
+and transformers take the changed file, the drift program compares them; a key that explain prints as not understood, or as
+the reason why it describes no layer, may change the module.
 
     python -m tests.programs.changed_keys [TYPE ..]       prints each difference
 """
@@ -72,23 +72,32 @@ def differences(model_type):
         for value in values(key, usual if now is None else now, file.get("num_hidden_layers", models.LAYERS)):
             changed = {**file, key: value}
             try:
-                refusal, unread = "", explain(changed)["unread"]
+                refusal, silent = "", silent_about(key, explain(changed))
             except ValueError as error:
-                refusal, unread = str(error), []
-            if any(words in refusal for words in CONTRADICT) or any(key in path.split(".") for path in unread):
+                refusal, silent = str(error), False
+            if any(words in refusal for words in CONTRADICT) or silent:
                 continue  # nothing is said of it, whatever the module does
-            record = run(changed)
-            if record is not None and refusal:
+            found = run(changed)
+            if found and refusal:
                 yield key, value, f"refused: {refusal}"
-            elif record is not None:
-                drifted = drift.judge(model_type, drift.of_text(changed), record).drifted
+            elif found:
+                drifted = drift.compare_module(model_type, drift.of_text(changed), *found).drifted
                 yield from ((key, value, words) for words in drifted)
 
 
+def silent_about(key, explained):
+    """Whether explain says that it did not understand this key, or that it describes no layer because of its value."""
+    unread = any(key in path.split(".") for path in explained["unread"])
+    return unread or (
+        not explained["layers"] and any(each["why"].startswith(f"{key} is ") for each in explained["unsupported"])
+    )
+
+
 def run(file):
-    """The record of a file, or None where transformers does not build or run it."""
+    """The module of a file and its record, or None where transformers does not build or run it."""
     try:
-        return models.run(models.build(models.configuration(file)))
+        model = models.build(models.configuration(file))
+        return model, models.run(model)
     except Exception:  # any error of a class or of a module
         return None
 

@@ -75,14 +75,14 @@ def compare(model_type, **changes):
     file = {**models.keys(model_type), **changes}
     said = of_text(file)
     model = models.build(models.configuration(file))
-    verdict = judge(model_type, said, models.run(model))
-    verdict.drifted.extend(by_three_axes(said, model))
-    verdict.drifted.extend(on_a_grid(said, model))
-    verdict.drifted.extend(convolved(said, model))
-    verdict.drifted.extend(unordered(said, model))
-    verdict.drifted.extend(axial(said, model))
-    verdict.drifted.extend(boxed(said, model))
-    verdict.drifted.extend(added_in_each_layer(said, model))
+    return compare_module(model_type, said, model, models.run(model))
+
+
+def compare_module(model_type, said, model, record):
+    """What is said of a module against its record, and against further passes through it."""
+    verdict = judge(model_type, said, record)
+    for further in (by_three_axes, on_a_grid, convolved, unordered, axial, boxed, added_in_each_layer):
+        verdict.drifted.extend(further(said, model))
     return verdict
 
 
@@ -140,10 +140,10 @@ def axial(said, model):
 
 
 def added_in_each_layer(said, model):
-    """What DETR adds to what queries and keys are projected from, and not to that of values."""
-    if not any(group["encoding"].startswith("sinusoidal_2d") for group in said):
-        return
+    """What DETR adds to what queries and keys are projected from, and not to that of values; RT-DETR with eval_size nothing."""
     inputs = models.inputs_of(model)
+    if "pixel_values" not in inputs or not any(re.match("sinusoidal_2d|none", group["encoding"]) for group in said):
+        return
     linears = models.run(model, inputs).linears
     grid = [side // 32 for side in inputs["pixel_values"].shape[-2:]]  # of the last feature map
     counts = np.moveaxis(np.indices(grid), 0, -1).reshape(-1, 2)
@@ -157,10 +157,12 @@ def added_in_each_layer(said, model):
         added = (x - linears[f"{attention}.v_proj"][0])[0]
         if group["encoding"] == "object_queries":
             expected = model.query_position_embeddings.weight.detach().numpy()
+        elif group["encoding"] == "none":
+            expected = np.zeros_like(added)
         else:
             counted = group["encoding"] == "sinusoidal_2d_counted"
             at = counts[:, ::-1] if counted else sinusoidal_2d.normalized(counts.reshape(*grid, 2) + 1).reshape(-1, 2)
-            w = sinusoidal.frequencies(added.shape[-1] // 2, 10000)
+            w = sinusoidal.frequencies(added.shape[-1] // 2, group["base"])
             expected = sinusoidal_2d.encode(at, w, convention="mae" if counted else "detr")
         if added.shape != expected.shape or not np.allclose(added, expected, atol=1e-5):
             yield f"{name} adds {added.ravel()[:4]}, explained as {expected.ravel()[:4]}"
@@ -311,7 +313,7 @@ def crossed(layer):
 def place(name, stacks, said):
     """The stack, the number of the layer and which of its attentions a module is, from its name."""
     first = name.split(".")[0]
-    number = re.search(r"(?:^|\.)(\d+)(?:\.|$)", name)
+    number = re.search(r"(?:^|\.)layers\.(\d+)", name) or re.search(r"(?:^|\.)(\d+)(?:\.|$)", name)
     key = (first if first in stacks else "", int(number.group(1)) if number else -1)
     return (*key, "cross" if CROSS.search(name) and (*key, "cross") in said else "")
 
@@ -491,6 +493,10 @@ def by_itself(layer, call, record, aspects):
     if layer["window"] and (call.scores.ndim == 5 or call.scores.shape[2:] == (layer["heads"], 2 * layer["window"] - 1)):
         values = {"scores": -np.inf, "weights": 0.0}
         call = call._replace(**{name: squared(getattr(call, name), empty) for name, empty in values.items()})
+    padded = (layer["chunk"] or 0) > models.TOKENS
+    if padded:
+        n = models.TOKENS
+        call = call._replace(scores=call.scores[..., :n, :n], weights=call.weights[..., :n, :n])
     rows, keys = call.scores.shape[-2:]
     if layer["mask_unknown"] and models.TOKENS not in (rows, keys):
         aspects["scores"] = "its softmax is over blocks, of which the explanation does not speak"
@@ -507,8 +513,8 @@ def by_itself(layer, call, record, aspects):
         aspects["scores"] = f"the terms of {called} are not recorded here"
         return
     owner = call.layer.removesuffix(".softmax")
-    made = [y.astype(np.float64) for name, (_, y) in record.linears.items() if name.startswith(f"{owner}.")]
-    longer = layer["window"] or called == "t5.bucket"  # they may be padded, or other streams follow
+    made = [y.astype(np.float64) for name, (_, y) in record.linears.items() if name.split()[-1].startswith(f"{owner}.")]
+    longer = layer["window"] or padded or called == "t5.bucket"  # they may be padded, or other streams follow
     made = [y.reshape(-1, y.shape[-1])[:rows] if longer else y for y in made]
     made = [y for y in made if y.size % (batch * y.shape[-1]) == 0]  # without the output, whose padding is cut off
     made = [y.reshape(batch, -1, y.shape[-1])[0] if batch > 1 else y for y in made] + by_weights(call, record)
@@ -669,7 +675,10 @@ def t5_bias(layer, call, record):
     factor = gates(call, record) if times.startswith("t5.gate") else {"1": 1, "1/sqrt(d)": layer["head_dim"] ** -0.5}[times]
     at = [np.arange(x.shape[-2]) for x in (call.q, call.k)]
     tables = {key: x for key, x in record.bias_tables.items() if "boxes" not in said or re.match(BOX_TABLES, key)}
-    found = t5.bias(*at, nearest(tables, call.layer), max_distance=said["max_distance"], bidirectional=said["bidirectional"])
+    table = nearest(tables, call.layer)
+    if len(table) != said["buckets"]:
+        return np.nan
+    found = t5.bias(*at, table, max_distance=said["max_distance"], bidirectional=said["bidirectional"])
     for table, offsets in (
         zip([*tables.values()][1:], OF_BOXES[said["boxes"]](record.boxes), strict=True) if "boxes" in said else ()
     ):

@@ -467,7 +467,7 @@ def inputs_of(model):
         pixels = configuration.num_channels * configuration.patch_size**2
         inputs |= {"pixel_values": torch.randn(1, 24, pixels), "pixel_attention_mask": torch.ones(1, 24, dtype=torch.long)}
         inputs["spatial_shapes"] = torch.tensor([GRID])
-    if "context" in inputs:
+    if "context" in inputs or "lengths" in names:  # XLM counts tokens of padding without a mask
         inputs["attention_mask"] = torch.ones(1, TOKENS, dtype=torch.long)
     if configuration.model_type.startswith("musicgen"):  # a row of tokens for each codebook
         inputs["input_ids"] = ids.repeat(configuration.num_codebooks, 1)
@@ -674,7 +674,8 @@ def _linear(module):
 def _watch_linear(module, name, record):
     def given(_, x, y):
         pair = [each[0] if isinstance(each, tuple) else each for each in (x, y)]
-        record.linears["again " * (name in record.linears) + name] = tuple(map(_array, pair))
+        calls = sum(key.split()[-1] == name for key in record.linears)
+        record.linears["again " * calls + name] = tuple(map(_array, pair))
 
     return module.register_forward_hook(given)
 
