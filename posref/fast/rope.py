@@ -367,7 +367,7 @@ def _contiguous(x, out):
 
 def _pieces(x, cos, sin, out, threads, straight):
     """Arguments of the kernel for every piece: few large ones that need no copy, or as many as keep the copies small."""
-    one = x.ndim > 1 and cos.shape[-2:-1] == x.shape[-2:-1] and cos.size == math.prod(cos.shape[-2:])
+    one = x.ndim > 1 and cos.shape[-2:-1] == x.shape[-2:-1] and all(rows == 1 for rows in cos.shape[:-2])
     if straight and threads == 1 and one:  # table for all rows: the shortest way
         rows = _groups(x.shape[-2])
         whole, table = (1, -1, *rows, x.shape[-1]), (1, *rows, cos.shape[-1])

@@ -24,7 +24,7 @@ from tests.test_contract import wrong_values
 pytest.importorskip("numba", reason="needs posref[fast]")
 fast = {
     name: importlib.import_module(f"posref.fast.{name}")
-    for name in ("alibi", "attention", "deberta", "offsets", "rope", "shaw", "t5", "transformer_xl")
+    for name in ("alibi", "attention", "deberta", "entries", "offsets", "rope", "shaw", "t5", "transformer_xl")
 }
 
 FLOATS = (np.float32, np.float64)
@@ -160,6 +160,7 @@ TABLES = [
         (2, 1, 3, 1): ((2, 1, 1, 1, 5),),
         (0, 4): ((5,),),
         (2, 0): ((2, 1, 5),),
+        (2,): ((2, 5),),
     }.items()
     for rows in tables
 ]
@@ -393,7 +394,7 @@ def test_python_threads_call_at_once(twin):
 
     def call():
         start.wait()
-        for _ in range(40 // len(calls)):
+        for _ in range(12 // len(calls)):
             right.extend(same_bits(twin.compiled(**arguments, threads=2), expected) for arguments, expected in calls)
 
     callers = [threading.Thread(target=call) for _ in range(3)]
@@ -401,7 +402,7 @@ def test_python_threads_call_at_once(twin):
         caller.start()
     for caller in callers:
         caller.join()
-    assert right == [True] * 3 * (40 // len(calls)) * len(calls)
+    assert right == [True] * 3 * (12 // len(calls)) * len(calls)
 
 
 @of_every_twin
@@ -464,30 +465,49 @@ def test_what_a_kernel_cannot_do_is_refused(twin):
 # What the proofs execute on symbols is `py_func`; what runs is machine code made from it.
 
 
-def sources():
-    """(module, kernel, arguments, shape of what it fills)."""
-    rows, at = random(2, 3, 4), integers(3, 4)
-    for kernel in ("_signed", "_absolute"):
-        yield "alibi", kernel, (random(2), np.arange(3), np.arange(4)), (2, 3, 4)
-    yield "t5", "_bias", (random(2, 5), np.arange(3) * 2, np.arange(4)), (2, 3, 4)
-    yield "shaw", "_key_query", (rows, random(2, 3, 5), random(2, 4, 5), at, 2, 0.3), (2, 3, 4)
-    yield "shaw", "_sum", (rows, at), (2, 3, 5)
-    for kernel, width in (("_causal", 4), ("_bidirectional", 6)):
-        yield "transformer_xl", kernel, (rows, random(2, 3, width), 0, 0.3), (2, 3, 4)
-    yield "offsets", "_dense", (random(2, 6),), (2, 3, 4)
-    yield "offsets", "_gather", (random(2, 6)[:, None], integers(3, 4, low=-2, high=4), -2), (2, 3, 4)
-    for kernel, dtype in itertools.product(("_interleaved", "_half"), FLOATS):
-        x, table = random(2, 3, 2, 5, 9, dtype=dtype), random(2, 2, 5, 3, dtype=dtype)
-        yield "rope", kernel, (x, table, table * 2), x.shape
+def in_python(monkeypatch):
+    """Kernels are Python from here on; the set of those that are not called yet."""
+    left = set()
+    for module in fast.values():
+        for name, kernel in [*vars(module).items()]:
+            if hasattr(kernel, "py_func"):
+                left.add(kernel.py_func)
+                monkeypatch.setattr(module, name, lambda *given, own=kernel.py_func: left.discard(own) or own(*given))
+    return left
 
 
-def test_kernels_equal_their_python_source():
-    for module, kernel, arguments, shape in sources():
-        function = getattr(fast[module], kernel)
-        compiled, source = (np.full(shape, 7, arguments[0].dtype) for _ in range(2))
-        function(*arguments, compiled)
-        function.py_func(*arguments, source)
-        assert same_bits(compiled, source), (module, kernel)
+def of_every_kernel():
+    """Twins and arguments that together call every kernel."""
+    for twin in TWINS:
+        made = [twin.make(np.float32, *small(twin), **leads) for leads in (twin.leads or [{}])[::3]]
+        yield from ((twin, arguments | setting) for arguments, setting in itertools.product(made, twin.settings))
+    more = {twin.name: twin for twin in TWINS}
+    straight = {"offsets": np.arange(6) - np.arange(4)[:, None]}
+    yield more["deberta.scores"], deberta_scores(np.float64, 4, 6, 2, 2) | straight | CONVENTIONS[0]
+    yield more["shaw.attend"], shaw_attend(np.float64, 4, 6, 2) | straight | {"value_table": random(5, 4)} | VARIANTS[0]
+    yield more["transformer_xl.scores"], xl_scores(np.float64, 4, 6, True)
+    for tail, layout in itertools.product((0, 3, 8), LAYOUTS):
+        yield more["rope.rotate"], rotate(np.float64, 5, 8, tail) | layout
+    for n in (4, 70):
+        content = attend(np.float32, n, 75, q=(2,), bias=(2,))
+        yield more["attention.attend_by_offset"], content | {"softcap": 2.0}
+        rule = random(2, 5, dtype=np.float32), *random(2, 2, dtype=np.float32)
+        yield more["attention.attend_by_offset"], content | {"bias_by_offset": None, "bias_rule": rule}
+
+
+def test_kernels_stay_within_their_arrays_and_equal_their_python_source(monkeypatch):
+    """In Python numpy refuses an index beyond an array; machine code would read or write what lies there."""
+    for module in (fast["rope"], importlib.import_module("posref.fast._machine")):
+        monkeypatch.setattr(module, "LARGE", 0)  # such results are written past the caches
+    asked = [(twin, arguments, twin.compiled(**arguments)) for twin, arguments in of_every_kernel()]
+    left = in_python(monkeypatch)
+    for twin, arguments, compiled in asked:
+        for threads in (1, 3):
+            source = twin.compiled(**arguments, threads=threads)
+            near = np.allclose(source, compiled, rtol=1e-5, atol=1e-6) if twin.reorders else same_bits(source, compiled)
+            assert near, twin.name
+    fast["rope"].tables(np.arange(5), rope.frequencies(8))
+    assert not left
 
 
 def test_the_rest_is_the_specification():
