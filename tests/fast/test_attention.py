@@ -98,12 +98,11 @@ def test_every_small_length(step, dtype, causal, window):
         check(q, k, v, bias if number % 5 else None, scale=d**-0.5, causal=causal, window=window)
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(("causal", "window"), EVERY_MASK)
-def test_borders_of_tiles(dtype, causal, window):
+def test_borders_of_tiles(causal, window):
     lengths = *itertools.product((*FEW, *TILES), (1, *TILES)), *itertools.product(FEW[:2], STRETCHES)
     for number, (n_query, n_key) in enumerate(lengths):
-        q, k, v, bias = inputs(n_query, n_key, 5, 6, dtype=dtype, seed=number)
+        q, k, v, bias = inputs(n_query, n_key, 5, 6, dtype=FLOATS[(number + n_query) % 2], seed=number)
         check(q, k, v, bias, scale=0.5, causal=causal, window=window)
 
 
@@ -277,9 +276,9 @@ def exp(x):
 def test_exp_from_both_sides(dtype, end):
     rng = np.random.default_rng(0)
     u = np.finfo(dtype).eps / 2
-    near = -np.geomspace(1e-30, -end, 200_001)
+    near = -np.geomspace(1e-30, -end, 50_001)
     halves = -(np.arange(-end) + 0.5) * np.log(2)  # where the nearest multiple of ln 2 changes
-    x = np.concatenate([near, rng.uniform(end, 0, 10**6), halves[halves > end], [0, end]]).astype(dtype)
+    x = np.concatenate([near, rng.uniform(end, 0, 200_000), halves[halves > end], [0, end]]).astype(dtype)
     x = np.concatenate([x, np.nextafter(x, dtype(0)), np.maximum(np.nextafter(x, dtype(-np.inf)), dtype(end))])
     error = np.abs(exp(x) / np.exp(x.astype(np.longdouble)) - 1).max() / u
     assert 0.9 < error <= streaming.exp_error(dtype) < streaming.EXP

@@ -122,7 +122,7 @@ def test_nothing_is_one_part():
 
 def test_two_calls_run_at_one_time_in_two_threads():
     """Each of them waits for the other."""
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=60)
     machine.run(both.wait, [(), ()], 2)
 
 
@@ -182,7 +182,7 @@ def test_threads_begin_apart_and_are_free_afterwards(monkeypatch):
     monkeypatch.setattr(os, "sched_setaffinity", noted)
     monkeypatch.setattr(machine, "_affinity", placed)
     monkeypatch.setattr(machine, "_processor", lambda: own)
-    barrier, seen = threading.Barrier(3, timeout=10), []
+    barrier, seen = threading.Barrier(3, timeout=60), []
     machine.run(lambda i: (barrier.wait(), seen.append(os.sched_getaffinity(0))), [(i,) for i in range(3)], 3)
     assert seen == [allowed] * 3
     homes = {thread: where for caller, thread, where in calls if caller == threading.get_ident()}
@@ -239,7 +239,7 @@ start, right = threading.Barrier(4), []
 
 def call():
     start.wait()  # the first calls compile, all at once
-    for _ in range(100):
+    for _ in range(25):
         right.append(np.array_equal(fast.rotate(x, cos, sin, layout="half", threads=2), expected))
         fast.tables(np.arange(64), rope.frequencies(32), threads=2)
 
@@ -250,7 +250,7 @@ for caller in callers:
     caller.join()
 print(len(right), all(right))
 """)
-    assert out.split() == ["400", "True"]
+    assert out.split() == ["100", "True"]
 
 
 # Installation
@@ -285,16 +285,15 @@ def test_installation_without_a_folder_to_write_to(installed):
     (installed / "posref" / "fast" / "__pycache__").write_text("")
     nowhere = {"HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null/cache", "NUMBA_CACHE_DIR": None}
     plain = """
-import numba
-from posref.fast import rope
 try:
-    numba.njit(cache=True)(rope._half.py_func)
+    rope.numba.njit(cache=True)(rope._half.py_func)
 except RuntimeError as error:
-    print(error)
+    assert "no locator available" in str(error)
+else:
+    raise AssertionError("numba finds a place by itself")
 """
-    assert "no locator available" in python(plain, root=installed, **nowhere)  # so numba is by itself
-    for _ in range(2):
-        assert shown(python(SHOW, root=installed, **nowhere), installed) == [0.5, 0, 1]
+    for program in (SHOW + plain, SHOW):
+        assert shown(python(program, root=installed, **nowhere), installed) == [0.5, 0, 1]
 
 
 def test_machine_code_is_kept_between_processes_but_for_a_new_version(installed):

@@ -61,8 +61,7 @@ def gamma(count, dtype):
     return float(count * u / (1 - count * u))
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("table_heads", [(), (3,)])
+@pytest.mark.parametrize(("dtype", "table_heads"), [*zip(FLOATS, ((), (3,)), strict=True)])
 def test_values_within_two_orders_of_a_sum(dtype, table_heads):
     """Both add products w a: the specification m of them, the kernel m weights and then 2k + 1 products."""
     for n, m, reach in itertools.product((1, 5, 40), (1, 6, 130), (0, 2, 20)):
