@@ -1164,6 +1164,7 @@ FAMILIES |= {
         "like": "llama",
         "encoding": "none",
         "instead": "decomposed",
+        "head": "hidden",
         "causal": False,
         "kinds": {"rule": "global_by_list", "keys": ()},
         "only": {"use_rel_pos": (True,)},

@@ -81,7 +81,10 @@ def differences(model_type):
             if found and refusal:
                 yield key, value, f"refused: {refusal}"
             elif found:
-                drifted = drift.compare_module(model_type, drift.of_text(changed), *found).drifted
+                try:
+                    drifted = drift.compare_module(model_type, drift.of_text(changed), *found).drifted
+                except Exception as error:  # the numbers of what is explained do not fit those of the module
+                    drifted = [f"{type(error).__name__}: {error}"]
                 yield from ((key, value, words) for words in drifted)
 
 

@@ -113,11 +113,11 @@ def unordered(said, model):
     if name is None or not (alone or any(group["encoding"] == "unordered" for group in said)):
         return
     latents = [x for key, x in model.named_parameters() if key.endswith("latents") and name in ("context", "inputs")]
-    moved = {**inputs, name: inputs[name].roll(1, dims=1)}
+    moved, count = {**inputs, name: inputs[name].roll(1, dims=1)}, len(latents[0]) if latents else inputs[name].shape[1]
     with models.torch.no_grad():
         for x in latents:
             x.normal_()
-        y, z = (models.states_of(model(**each))[:, -inputs[name].shape[1] :] for each in (inputs, moved))
+        y, z = (models.states_of(model(**each))[:, -count:] for each in (inputs, moved))
         same = [(y if latents else y.roll(1, dims=1), z)]
         for x in latents:
             x.copy_(x.roll(1, dims=0))

@@ -139,7 +139,7 @@ def keys():
 
     if lost := changed_keys.main([]):
         raise AssertionError(f"{lost} changed files are explained otherwise than they run")
-    return f"{len([*drift.types()])} types: explain follows each key that it does not call unread"
+    return f"{len([*drift.types()])} types: explain follows each key, or says that it does not"
 
 
 def coq():
