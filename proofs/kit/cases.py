@@ -105,6 +105,7 @@ def ask(relation):
             f"{frame.f_code.co_name} asks whether {relation}: the body of a specification may not compare a size; move the "
             "check into the contract, write a formula that needs no case, or list the branch in proofs/kit/cases.py"
         )
+    _unsettled.append(f"the question whether {relation}, which the theorem caught")
     raise Question(relation)
 
 

@@ -4,6 +4,7 @@ Every claim counts its obligations, so that a theorem that asserts nothing is se
 that satisfies the hypotheses and at which, with 50 digits, the two sides differ.
 """
 
+import functools
 import itertools
 import zlib
 
@@ -25,6 +26,21 @@ ASSUMPTIONS = ("zero", "positive", "negative", "integer", "even", "odd", "prime"
 DISTINCTIONS = (sp.Piecewise, sp.KroneckerDelta, sp.Heaviside, sp.floor, sp.ceiling, sp.Mod, sp.sign, sp.Abs, sp.Max, sp.Min)
 
 
+def _final(claim):
+    """A claim that fails ends the theorem, also one that catches exceptions."""
+
+    @functools.wraps(claim)
+    def claimed(*args, **kwargs):
+        try:
+            return claim(*args, **kwargs)
+        except (NotProved, Undecided) as failure:
+            cases.refusal(str(failure))
+            raise
+
+    return claimed
+
+
+@_final
 def prove_equal(left, right, mention=()):
     """Every entry of `left` equals the entry of `right`, identically; `mention` must occur in `left`.
 
@@ -51,6 +67,7 @@ def prove_equal(left, right, mention=()):
     RECORD.equalities += zip(left.ravel(), right.ravel(), strict=True)
 
 
+@_final
 def prove_that(fact, claim="", *, counterexample=""):
     """A fact decided exactly outside the normal form (integers, sets, sympy's assumptions); `claim` says it in words.
 
@@ -65,6 +82,7 @@ def prove_that(fact, claim="", *, counterexample=""):
     RECORD.facts.append(claim or f"not: {counterexample}")
 
 
+@_final
 def prove_induction(term, closed, n):
     """sum_{r < n} term(r) = closed(n) for every n >= 0: closed(0) = 0 and closed(n + 1) - closed(n) = term(n).
 
@@ -87,6 +105,7 @@ def prove_induction(term, closed, n):
         prove_equal([closed.xreplace(at[1]) - closed.xreplace(at[0])], [term.xreplace(at[0])])
 
 
+@_final
 def solve_forall(expressions, unknowns):
     """All values of the unknowns for which every expression vanishes for all values of the other symbols.
 
@@ -160,9 +179,7 @@ def _refute(a, b, entry):
     left, right = next((pair for pair in shown if pair[0] != pair[1]), shown[-1])
     sides = f"{_short(a)} != {_short(b)}; " if where else ""
     at = f"at {', '.join(filter(None, [*where, entry]))}: " if where or entry else "the value is "
-    words = f"{sides}{at}{left}, expected {right}"
-    cases.refusal(words)  # a theorem that catches the refutation does not get around it
-    raise Refuted(words)
+    raise Refuted(f"{sides}{at}{left}, expected {right}")
 
 
 def _digits(value, digits):

@@ -7,10 +7,13 @@
   "every positive eps"; positions and offsets are whole numbers.
 * A body that puts values in the place of symbols (`subs`) says why: `values=`.
 * Where no obligation is more than 0 = 0, `as_written=` says why: the code is the formula, or two runs of the code agree.
+* A theorem whose calls get numbers alone is an example, unless `argument=` says what they stand for; an example names the
+  numbers with which it ends.
+* Claims are called by their own names, on each path of a loop over all, and one symbol has one name in a function.
 * A theorem that runs turns of a loop one by one says in `argument=` what carries all of them.
 * The expected value of a theorem that pins a function calls that function only if the sentence names it.
 
-An example speaks of numbers, and is not asked.
+The other rules are not for examples.
 """
 
 import ast
@@ -32,6 +35,8 @@ SIZES = """n m d h e c k K d_v d_p mem memories heads batches groups rotary_dim 
     lanes tiles panels keys queries columns features lengths"""
 PLACES = {"position", "offset"}  # which are whole numbers as they are
 SUBSTITUTIONS = {"subs", "xreplace"}
+SYMBOLS = ("symbol", "symbols", "sized", "integers", "size")
+CLAIMS = ("all_paths", "prove_equal", "prove_that", "prove_kernel", "prove_induction")
 AS_WRITTEN = {
     "formula": "the code computes the formula as it is written",
     "runs": "two runs of the code return the same expressions",
@@ -42,8 +47,35 @@ AS_WRITTEN = {
 def check(t, vocabulary):
     """What a theorem says and did not run, in words; it has just been proved."""
     if t.is_example:
-        return ""
-    return _sizes(t.sizes) or _values(t, vocabulary) or _trivial(t) or _expected(t) or _nowhere() or _paths(t) or _turns(t)
+        return _ends(t.sizes) or _paths(t) or _one_name(t)
+    return (
+        _one_name(t)
+        or _sizes(t)
+        or _values(t, vocabulary)
+        or _trivial(t)
+        or _expected(t)
+        or _nowhere()
+        or _paths(t)
+        or _turns(t)
+    )
+
+
+def _one_name(t):
+    """Two names of a function for one symbol: what is claimed of two is shown of one."""
+    for function in helpers(t.body):
+        known = {}  # name of a symbol -> the name that has it
+        for node in (node for node in ast.walk(tree(function)) if isinstance(node, ast.Assign)):
+            for target, value in _one_by_one(node.targets[0], node.value):
+                symbol = isinstance(value, ast.Call) and ast.unparse(value.func) in SYMBOLS and ast.unparse(value)
+                if symbol and isinstance(target, ast.Name) and known.setdefault(symbol, target.id) != target.id:
+                    return f"has one {symbol} for {known[symbol]} and {target.id}; rename one"
+    return ""
+
+
+def _ends(said):
+    """An example goes through all of what has an end in numbers."""
+    endless = [clause for clause, _ in _quantified(said) if not re.search(r"\d", said)]
+    return f"is an example and says {endless[0]!r}; name the numbers that ran" if endless else ""
 
 
 def _turns(t):
@@ -62,9 +94,18 @@ def _nowhere():
 
 
 def _paths(t):
-    """A loop over all paths that is none, so that some can be left out."""
+    """A loop over all paths that leaves some out, or a claim under another name, so that nobody sees such a loop."""
     for function in helpers(t.body):
         nodes = [*ast.walk(tree(function))]
+        called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+        for node in nodes:
+            name = node.attr if isinstance(node, ast.Attribute) else _global_name(node, function)
+            if name in CLAIMS and (isinstance(node, ast.Attribute) or id(node) not in called or node.id != name):
+                return f"writes {ast.unparse(node)} for {name}; call {name} by its name"
+            if isinstance(node, ast.For) and ast.unparse(node.iter).startswith("all_paths(") and not _claims(node, function):
+                return f"claims nothing on the paths of {ast.unparse(node.iter)}; compare on each of them"
+            if isinstance(node, ast.Subscript) and "all_paths(" in ast.unparse(node.value):
+                return f"takes some of the paths in {ast.unparse(node)}; write a loop over all"
         iterated = {id(node.iter) for node in nodes if isinstance(node, (ast.For, ast.comprehension))}
         only_one = {id(node.value) for node in nodes if isinstance(node, ast.Assign) and _one_element(node.targets[0])}
         for node in nodes:
@@ -72,6 +113,17 @@ def _paths(t):
             if called and id(node) not in iterated | only_one:
                 return f"does not go through all of {ast.unparse(node)}; write a loop over it"
     return ""
+
+
+def _global_name(node, function):
+    """The own name of the function that a name stands for."""
+    return getattr(function.__globals__.get(getattr(node, "id", "")), "__name__", "")
+
+
+def _claims(loop, function):
+    """Whether a loop claims something, itself or by a helper."""
+    calls = [ast.unparse(node.func) for part in loop.body for node in ast.walk(part) if isinstance(node, ast.Call)]
+    return any(name in CLAIMS or inspect.isfunction(function.__globals__.get(name)) for name in calls)
 
 
 def _one_element(target):
@@ -110,24 +162,30 @@ def only_trivial():
     return RECORD.obligations == RECORD.trivial
 
 
-def _sizes(said):
+def _sizes(t):
     """Quantified sizes that nothing symbolic stands for."""
     free = {s for e in _sides() for s in e.free_symbols} | RECORD.asked
     functions = any(e.has(AppliedUndef, sp.Indexed) for e in _sides())
     whole = {s.name for s in free if s.is_integer and "#" not in s.name} | {s.name for s in RECORD.sizes}
     ran = whole | {s.name for s in free}
-    for clause, items in _quantified(said):
-        named = {item for item in items if item in SIZES.split()}
-        if len(named - ran) > len(whole - named):
+    for clause, items in _quantified(t.sizes):
+        named = _of_sizes(items)
+        if len(named - ran) > len(whole - named) and not RECORD.loops:
             return f"says {clause!r}, and runs {', '.join(sorted(ran)) or 'no symbol'}"
         if not (ran or functions):
             return f"says {clause!r}, and runs numbers alone"
     return ""
 
 
+def _of_sizes(items):
+    """The words for sizes that the items of a list are, or end with."""
+    ends = {item.split()[-1] for item in items if re.fullmatch(r"[a-z ]*[a-z]{2,}", item)} | {*items}
+    return {word for word in ends if {word, f"{word}s"} & {*SIZES.split()}}
+
+
 def _quantified(said):
-    """The clauses that begin with all, any or every, each with the words of its list."""
-    for clause in map(str.strip, said.split(";")):
+    """The clauses that begin with all, any or every, each with the words of its list; what follows hence is no clause."""
+    for clause in (part.split("hence ")[0].strip() for part in said.split(";")):
         if found := re.search(QUANTIFIER, clause):
             yield clause, re.split(r", | and ", re.split(r", one |: ", clause[found.end() :])[0])
 
@@ -151,7 +209,7 @@ def elsewhere(t, symbols, plain):
     names = {s.name.rstrip("'") for s in symbols}
     whole = {s.name.rstrip("'") for s in plain if s.is_integer and "#" not in s.name}
     for clause, items in _quantified(t.sizes) if symbols and not t.is_example else ():
-        named = {item for item in items if item in SIZES.split()}
+        named = _of_sizes(items)
         if len(named - names) > len(whole - named):
             return f"says {clause!r}, and calls its functions with {', '.join(sorted(whole)) or 'sizes that are numbers'} alone"
     return ""
@@ -162,7 +220,7 @@ def unlike_any(t, arguments):
 
     `arguments` has for each pair of a function and an argument what it was: "numbers", "one sign" or "symbols".
     """
-    if t.is_example or re.search(r"\b(witness|example)", t.sizes):
+    if t.is_example or re.search(r"\bwitness(es)?\b|\bone example of\b", t.sizes):
         return ""
     listed = {item for _, items in _quantified(t.sizes) for item in items}
     for (function, name), was in arguments.items():
@@ -174,6 +232,8 @@ def unlike_any(t, arguments):
             return f"says any {word}, and {function}({name}=..) gets symbols of one sign; say positive {word}"
         if said and was == "whole numbers" and word not in PLACES:
             return f"says any {word}, and {function}({name}=..) gets whole numbers alone; say whole {word}"
+    if {*arguments.values()} == {"numbers"} and not t.argument:
+        return "calls its functions with numbers alone; make it an @example, or pass symbols"
     return ""
 
 
@@ -207,9 +267,14 @@ def _named(node):
         target, value = node.targets[0], node.value
     else:
         return
-    one_by_one = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts)
-    for part, own in zip(target.elts, value.elts, strict=True) if one_by_one else [(target, value)]:
+    for part, own in _one_by_one(target, value):
         yield from ((node.id, own) for node in ast.walk(part) if isinstance(node, ast.Name))
+
+
+def _one_by_one(target, value):
+    """The parts of an assignment of a tuple to a tuple, each with its value."""
+    tuples = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts)
+    return zip(target.elts, value.elts, strict=True) if tuples else [(target, value)]
 
 
 def of_numbers_alone(control):

@@ -35,26 +35,35 @@ _passed = set()  # functions, with their code of the moment, in which nothing wa
 
 def check(function):
     """Raise Undecided unless `function`, and each of its package that it calls, keeps to the language."""
-    todo, seen, public = [python_function(function)], set(), python_function(function)
-    arrays = rank.batched(function) if hasattr(function, "contract") else []
-    batches = not _of_kernels(todo[0]) and bool(not hasattr(function, "contract") or arrays)
-    package = todo[0].__module__.split(".")[0]
+    arrays = frozenset(rank.batched(function)) if hasattr(function, "contract") else frozenset()
+    todo, seen = [(python_function(function), arrays)], set()
+    batches = not _of_kernels(todo[0][0]) and bool(not hasattr(function, "contract") or arrays)
+    package = todo[0][0].__module__.split(".")[0]
     while todo:
-        function = todo.pop()
-        key = function, function.__code__, batches, batches and function is public
+        function, arrays = todo.pop()
+        key = function, function.__code__, batches, arrays
         if key not in seen | _passed and not function.__module__.startswith(CHECKS):
             seen.add(key)
             if hasattr(function, "__wrapped__"):
                 raise _refusal(function, "a decorator, whose code is not what stands there")
-            own = arrays if function is public else ()
-            if batches and (asked := leading.question(tree(function).body[0], own)):
+            listed = f"{function.__module__}.{function.__name__}" in leading.MAY
+            if batches and not listed and (asked := leading.question(tree(function).body[0], arrays)):
                 raise _refusal(function, f"{asked}, which asks about leading axes")
             for callee in _calls(function):
                 where = callee.__module__.split(".")[0]
                 if where not in (package, "numpy"):
                     raise _refusal(function, f"{where}.{callee.__name__}")
-                todo += [callee] * (where == package)
+                todo += [(callee, _received(function, callee, arrays))] * (where == package)
     _passed.update(seen)
+
+
+def _received(function, callee, arrays):
+    """The arguments of a function that hold arrays with leading axes, as another one calls it."""
+    definition = tree(function).body[0]
+    names, parameters = leading.with_leading(definition, arrays), [a.arg for a in tree(callee).body[0].args.args]
+    calls = [node for node in ast.walk(definition) if arrays and isinstance(node, ast.Call)]
+    own = [node for node in calls if getattr(_value(function, node.func, ()), "__name__", "") == callee.__name__]
+    return frozenset().union(*(leading.received(node, names, parameters) for node in own))
 
 
 def reached(function, inside=""):
@@ -76,7 +85,9 @@ def _calls(function):
     found = [value for value in defaults if not _constant(value)]
     if found:
         raise _refusal(function, f"the default {found[0]!r}, which can change between calls")
-    told = [node for node in ast.walk(definition) if isinstance(node, ast.Raise) or _is_check(function, node, local)]
+    checks = [node for node in ast.walk(definition) if _is_check(function, node, local)]
+    words = [part for node in checks for part in ast.walk(node) if isinstance(part, ast.JoinedStr)]
+    told = [*words, *(node for node in ast.walk(definition) if isinstance(node, ast.Raise))]
     told = {id(part) for node in told for part in ast.walk(node)}  # words of errors
     in_module = {id(node.value) for node in ast.walk(definition) if isinstance(node, ast.Attribute)}
     for statement in definition.body:
@@ -87,7 +98,7 @@ def _calls(function):
 
 
 def _is_check(function, node, local):
-    """A statement that calls `_require`; what its result enters is no check."""
+    """A statement that calls `_require`; of it the words are not looked at."""
     called = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
     owner = _value(function, called.value, local) if isinstance(called, ast.Attribute) else None
     return isinstance(owner, types.ModuleType) and owner.__name__ == CHECKS[0]
@@ -104,8 +115,15 @@ def _look(function, node, local):
         raise _refusal(function, f"{text}: a text tells a symbol from a number")
     if isinstance(node, ast.Compare) and any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops) and not _with_none(node):
         raise _refusal(function, f"{text}: only `is None` says the same of a symbol and of a number")
+    if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".append") and _argument(function, node.func.value):
+        raise _refusal(function, f"{text}: an argument stays as it is")
     if isinstance(node, ast.Attribute) and (isinstance(node.ctx, ast.Store) or not _known(function, node, local)):
         raise _refusal(function, text)
+
+
+def _argument(function, node):
+    code = function.__code__
+    return ast.unparse(node) in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def _text(node):

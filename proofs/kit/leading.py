@@ -7,11 +7,15 @@ indexed from the back, `x[..., :h]`, and has no length and no turns: its first a
 """
 
 import ast
+import builtins
 
 INTO = ["range", "tuple", "len", "reshape", "broadcast_to", "broadcast_shapes"]  # calls that take them
 STILL = ["range", "tuple", "len", "broadcast_shapes", "ndim"]  # calls whose results stand for them, too
-OF_THE_FIRST = ["len", "enumerate", "zip", "list", "tuple", "sum", "max", "min", "any", "all"]
-MAY = {"with_heads_of": "grouped_heads", "_summed_over_sharing": "gradient_by_calculus"}  # with and without an axis of heads
+LIBRARY = ["itertools", "math", "bisect"]
+MAY = {  # with and without an axis of heads -> the theorem that runs both
+    "posref.attention.with_heads_of": "grouped_heads",
+    "posref.attention._summed_over_sharing": "gradient_by_calculus",
+}
 REDUCTIONS = ["sum", "min", "max", "any", "all"]
 
 
@@ -20,11 +24,22 @@ def question(definition, arrays=()):
 
     `arrays` are those of its arguments that may have some.
     """
-    if definition.name in MAY:
-        return ""
-    handed, first = _closed(definition, set(), _stands), _closed(definition, {*arrays}, _has)
+    handed, first = _closed(definition, set(), _stands), with_leading(definition, arrays)
     asked = (node for node in ast.walk(definition) if _asks(node, handed) or _of_the_first(node, first))
     return next(map(ast.unparse, asked), "")
+
+
+def with_leading(definition, arrays):
+    """The names of a function that hold arrays with leading axes, if these arguments do."""
+    return _closed(
+        definition, {*arrays}, lambda value, names: not isinstance(value, (ast.List, ast.Tuple)) and _has(value, names)
+    )
+
+
+def received(call, arrays, parameters):
+    """The parameters that a call hands an array with leading axes."""
+    given = [*zip(parameters, call.args, strict=False), *((keyword.arg, keyword.value) for keyword in call.keywords)]
+    return {name for name, value in given if _has(value, arrays)}
 
 
 def _closed(definition, names, holds):
@@ -40,13 +55,11 @@ def _has(node, arrays):
     if isinstance(node, (ast.Name, ast.Subscript)):
         return _has(node.value, arrays) if isinstance(node, ast.Subscript) else node.id in arrays
     if isinstance(node, ast.Call):
-        return (
-            ast.unparse(node.func).startswith("np.")
-            and _word(node.func) not in STILL
-            and any(_has(a, arrays) for a in node.args)
-        )
+        method = isinstance(node.func, ast.Attribute) and _has(node.func.value, arrays)
+        return method or (_word(node.func) not in [*STILL, *dir(builtins)] and any(_has(a, arrays) for a in node.args))
     parts = [node.body, node.orelse] if isinstance(node, ast.IfExp) else ast.iter_child_nodes(node)
-    return isinstance(node, (ast.BinOp, ast.UnaryOp, ast.IfExp)) and any(_has(part, arrays) for part in parts)
+    holds = (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.Compare, ast.List, ast.Tuple, ast.Starred)
+    return isinstance(node, holds) and any(_has(part, arrays) for part in parts)
 
 
 def _of_the_first(node, arrays):
@@ -55,8 +68,26 @@ def _of_the_first(node, arrays):
         index = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) else node.slice
         return _has(node.value, arrays) and not (isinstance(index, ast.Constant) and index.value is ...)
     if isinstance(node, ast.Call):
-        return _word(node.func) in OF_THE_FIRST and isinstance(node.func, ast.Name) and any(_has(a, arrays) for a in node.args)
-    return isinstance(node, (ast.For, ast.comprehension)) and _has(node.iter, arrays)
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+        handed = any(_has(a, arrays) and not isinstance(a, (ast.List, ast.Tuple)) for a in node.args)
+        python = ast.unparse(owner) in LIBRARY or (isinstance(node.func, ast.Name) and node.func.id in dir(builtins))
+        return (handed and python and _word(node.func) != "abs") or (_has(node, arrays) and _from_the_front(node))
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
+        return isinstance(node.value, (ast.Name, ast.Subscript)) and _has(node.value, arrays)
+    if isinstance(node, ast.Attribute):
+        return node.attr == "T" and _has(node.value, arrays)
+    iterated = node.iter if isinstance(node, (ast.For, ast.comprehension)) else getattr(node, "value", None)
+    along = isinstance(node, (ast.For, ast.comprehension, ast.Starred))
+    return along and isinstance(iterated, (ast.Name, ast.Subscript)) and _has(iterated, arrays)
+
+
+def _from_the_front(call):
+    """Whether a call counts an axis from the front."""
+    axes = [
+        keyword.value for keyword in call.keywords if keyword.arg in ("axis", "axes", "axis1", "axis2", "source", "destination")
+    ]
+    axes += call.args if _word(call.func) in ("swapaxes", "moveaxis") else []
+    return any(isinstance(axis, ast.Constant) and type(axis.value) is int for axis in axes)
 
 
 def _pairs(assignment):

@@ -43,7 +43,9 @@ class Loop:
     def turns(self, names):
         head = self._parts()[1]
         RECORD.loops.append((self.function, _place(head)))
-        return [expression(bound) for bound in self._value(head.iter, names)]
+        bounds = Bounds(expression(bound) for bound in self._value(head.iter, names))
+        RECORD.turns.append((self.function, "how often a loop runs", bounds))
+        return bounds
 
     def _value(self, node, names):
         code = compile(ast.Expression(node), "", "eval")
@@ -116,6 +118,25 @@ class Loop:
         return names
 
 
+class Bounds(list):
+    """The arguments of a `range`, which know whether a theorem has looked at them."""
+
+    read = False
+    __hash__ = None
+
+    def __getitem__(self, key):
+        self.read = True
+        return super().__getitem__(key)
+
+    def __iter__(self):
+        self.read = True
+        return super().__iter__()
+
+    def __eq__(self, other):
+        self.read = True
+        return super().__eq__(other)
+
+
 class _Noted(ast.NodeTransformer):
     """Each statement says that it runs, and each part of an expression that may be left out: what no piece takes does not."""
 
@@ -167,6 +188,8 @@ def _left(value):
     """What a turn leaves in a name: numbers, entries, or the cells that were written and that nobody has read since."""
     if isinstance(value, Cells):
         return value.written.keys() - value.read
+    if isinstance(value, Bounds) and value.read:
+        return set()
     return {expression(cell) for cell in np.ravel(np.array(value, dtype=object)) if cell is not None}
 
 

@@ -46,7 +46,9 @@ class Tripwire(Exception):
 
 def python_function(function):
     """The Python function behind a numba dispatcher or a contract, or the function itself."""
-    return function.__wrapped__ if hasattr(function, "contract") else getattr(function, "py_func", function)
+    if hasattr(function, "contract") and function.__code__.co_filename.startswith("<contract of "):
+        return function.__wrapped__
+    return function.py_func if type(function).__module__.startswith("numba.") else function
 
 
 def tree(function):

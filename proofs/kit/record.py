@@ -20,6 +20,7 @@ class Record:
     asked: set = field(default_factory=set)  # symbols in comparisons
     kernels: list = field(default_factory=list)  # (kernel, arguments, results) that were proved
     loops: list = field(default_factory=list)  # (function, place) that ran as a piece of a loop, or around one
+    arrays: dict = field(default_factory=dict)  # name of an entry -> the name of its array
     turns: list = field(default_factory=list)  # (function, name, value) that a turn of a loop leaves to the next one
 
     def clear(self):

@@ -194,8 +194,13 @@ def index(length, name="i"):
 # symbols
 
 
+ASSUMPTIONS = ("real", "integer", "positive", "nonnegative", "nonzero")
+
+
 def symbol(name, **assumptions):
     """One real symbol; assumptions as in sympy (integer=True, positive=True)."""
+    if more := assumptions.keys() - ASSUMPTIONS:
+        raise ValueError(f"symbol: {name!r} is made {', '.join(more)}, which no sentence says; pass {', '.join(ASSUMPTIONS)}")
     if name.startswith(("log_", "_")) or "#" in name:
         raise ValueError(f"symbol: {name!r} is a name of the kit's own; take another")
     return Scalar(sp.Symbol(name, **({"real": True} | assumptions)))
@@ -252,6 +257,10 @@ def symbols(name, *shape, **assumptions):
     out = np.empty(shape, dtype=object)
     for ix in np.ndindex(*shape):
         out[ix] = symbol("_".join([name, *map(str, ix)]), **assumptions)
+        if RECORD.arrays.setdefault(out[ix].e.name, name) != name:
+            raise cases.refusal(
+                f"two arrays {name!r} and {RECORD.arrays[out[ix].e.name]!r} with one entry {out[ix]}; rename one"
+            )
     out.flags.writeable = False
     return out.view(SymbolArray)
 

@@ -68,7 +68,7 @@ def one_matrix():
 BASE, LENGTH = symbol("base", positive=True), symbol("L", positive=True)
 
 
-@theorem(of=[fope.frequencies, rope.frequencies], sizes="dim = 2, 4, every base and length")
+@theorem(of=[fope.frequencies, rope.frequencies], sizes="dim = 2, 4, every base and every length L")
 def frequencies_pinned():
     """Kept are RoPE's frequencies with w L >= 2 pi, in their order."""
     for dim in (2, 4):

@@ -22,7 +22,7 @@ def definition(q, k, w, beta, i, j):
     return (sp.Matrix([[expression(x) for x in q[i]]]) * key)[0, 0]
 
 
-@theorem(of=[path.scores], sizes="n = 1, 4, d = 2, two heads; all vectors, of any length")
+@theorem(of=[path.scores], sizes="n = 1, 4, d = 2, two heads; all vectors, unit or not")
 def pinned():
     """Entry (i, j <= i) is scale q_i . H_i .. H_{j+1} k_j: the key's own reflection is not in it, and the query's is."""
     scale = symbol("s")

@@ -95,7 +95,7 @@ def each_chunk_gets_the_first_state():
 
 @theorem(
     of=[form for system in (retention, gated, delta) for form in (system.recurrent, system.quadratic)],
-    sizes="every length, chunks of 1 to 4 tokens, 1 to 3 for delta; one head, d = 2, d_v = 1",
+    sizes="chunks of 1 to 4 tokens, 1 to 3 for delta, hence every length; one head, d = 2, d_v = 1",
     argument="induction over the chunks: every_chunk hands the state on, and a chunk is as many turns of the recurrence",
 )
 def chunks_are_turns():

@@ -18,9 +18,10 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from posref import _require
+from posref import _require, pairing
 from proofs.kit import *
 from proofs.kit import numbers
+from proofs.kit.loops import Loop, covers
 from proofs.kit.record import RECORD
 
 N, M, H = size("n"), size("m"), size("h")
@@ -262,7 +263,7 @@ def true_refuted_where_a_denominator_is_0():
 
 @attack
 def true_refuted_of_a_symbol_that_is_0():
-    refuted(3 * symbol("z", zero=True).e, sp.Integer(0))
+    refuted(3 * sp.Symbol("z", zero=True), sp.Integer(0))
 
 
 @attack
@@ -392,6 +393,37 @@ def refutation_caught():
             prove_equal([value], [x])
 
 
+@attack
+def fact_caught():
+    with contextlib.suppress(AssertionError):
+        prove_that(len(symbols("x", 2)) == 3, "two are three")
+    prove_equal([symbol("x")], [symbol("x")])
+
+
+@attack
+def undecided_claim_caught():
+    with contextlib.suppress(Undecided):
+        prove_equal([sp.Abs(symbol("x").e)], [symbol("x")])
+    prove_equal([symbol("x")], [symbol("x")])
+
+
+@attack
+def question_caught():
+    with contextlib.suppress(BaseException):
+        pairing.split(sized("x", N), "half")
+    prove_equal([symbol("x")], [symbol("x")])
+
+
+@attack
+def symbol_that_is_odd():
+    prove_equal([(-1) ** symbol("k", odd=True).e], [-1])
+
+
+@attack
+def entry_of_two_arrays():
+    prove_equal(symbols("x", 2, 2)[1], symbols("x_1", 2))
+
+
 # functions that can tell symbols from numbers, the kit from a user, or one call from the next
 
 CALLS, SERIAL, CACHE = {"n": 0}, itertools.count(), []
@@ -446,6 +478,17 @@ def decorated(f):
 
 @decorated
 def innocent(x):
+    return x
+
+
+def pretending(f):
+    counting = decorated(f)
+    counting.contract = pairing.split.contract
+    return counting
+
+
+@pretending
+def pretends_to_have_a_contract(x):
     return x
 
 
@@ -564,6 +607,17 @@ class Telling:
     def counts_in_a_check(x):
         return x * _require.integer("attacks", "x", CACHE.append(1) or 1 + len(CACHE) // 1000)
 
+    def asks_in_a_check(x):
+        _require.ordered("f", "a", 0, "b", len((y := -x if type(x).__name__ == "ndarray" else x,)))
+        return y
+
+    def appends_to_an_argument(x, seen=()):
+        seen.append(x)
+        return x
+
+    def calls_what_pretends(x):
+        return pretends_to_have_a_contract(x)
+
     def calls_a_check_of_its_own(x):
         _require = x
         _require.partition(0)
@@ -662,7 +716,7 @@ class Telling:
         return x if posref else -x
 
 
-NAMED_BY_OTHERS = (counts_in_an_attribute, reads_its_code, asks_for_the_name_of_the_type)
+NAMED_BY_OTHERS = (counts_in_an_attribute, reads_its_code, asks_for_the_name_of_the_type, pretends_to_have_a_contract)
 TELLING = {f.__name__: f for f in (*NAMED_BY_OTHERS, *vars(Telling).values()) if inspect.isfunction(f)}
 
 
@@ -716,6 +770,107 @@ def test_kernels_that_can_tell_are_refused(kernel):
     x, out = sized("x", N), Output((N,))
     with pytest.raises(Undecided):
         prove_kernel(kernel, [x, out], (out, x))
+
+
+# what a theorem says and does not show
+
+
+def double(x):
+    return x + x
+
+
+def absolute(x):
+    return np.where(x >= 0, x, -x)
+
+
+def summed(x, n):
+    total = 0 * x
+    for _ in range(1, n):
+        total = total + x
+    return total
+
+
+def two_that_are_one():
+    """double(m n) = 2 m^2"""
+    m, n = symbol("m"), symbol("m")
+    prove_equal([double(m * n)], [2 * m * m])
+
+
+def last_path():
+    """|x| = -x"""
+    x = symbols("x", 1)
+    for _, y in all_paths(lambda: absolute(x)):
+        last = y
+    prove_equal([last[0] * (1 + last[0])], [-x[0] + x[0] ** 2])
+
+
+def one_of_the_paths():
+    """|x| = x"""
+    x = symbols("x", 1)
+    first = next(y for _, y in [*all_paths(lambda: absolute(x))][:1])
+    prove_equal([first[0] * (1 + first[0])], [x[0] + x[0] ** 2])
+
+
+def paths_by_another_name():
+    """|x| = x"""
+    x, paths = symbols("x", 1), all_paths
+    (_, first), *_ = paths(lambda: absolute(x))
+    prove_equal([first[0] * (1 + first[0])], [x[0] + x[0] ** 2])
+
+
+def one_cell():
+    """double(x) = 2 x"""
+    prove_equal(double(symbols("x", 1)), 2 * symbols("x", 1))
+
+
+def zero():
+    """double(x) = 3 x"""
+    prove_equal(double(np.array([0])), [3 * 0])
+
+
+def turns_of_which_nobody_knows_how_many():
+    """summed(x, n) = n x"""
+    x, loop = symbol("x"), Loop(summed, 0)
+    names = loop.before({"x": x, "n": symbol("n", integer=True)})
+    loop.turns(names)
+    after = loop.turn({**names, "total": symbol("t")}, _=symbol("k", integer=True))
+    prove_equal([names["total"], after["total"]], [0, symbol("t") + x])
+    prove_equal([loop.after({**names, "total": symbol("s")})["returned"]], [symbol("s")])
+    covers(summed)
+
+
+CODE = {"as_written": "formula"}
+SAID = [
+    (two_that_are_one, double, "one", {}, r"has one symbol\('m'\) for m and n; rename one"),
+    (last_path, absolute, "one", {}, "claims nothing on the paths of"),
+    (one_of_the_paths, absolute, "one", {}, "takes some of the paths"),
+    (paths_by_another_name, absolute, "one", {}, "writes all_paths for all_paths; call all_paths by its name"),
+    (one_cell, double, "all text lengths", CODE, "says 'all text lengths', and runs x_0"),
+    (one_cell, double, "any length", CODE, "says 'any length', and runs x_0"),
+    (zero, double, "one", CODE, "calls its functions with numbers alone; make it an @example"),
+    (zero, double, "every x, for example 0", CODE, "says 'every x, for example 0', and runs numbers alone"),
+    (turns_of_which_nobody_knows_how_many, summed, "every n", {}, "leaves how often a loop runs, with 1; compare it"),
+]
+
+
+def examined(t):
+    t.prove()
+    t.check_honesty()
+    numbers.check(t)
+
+
+@pytest.mark.parametrize(("body", "function", "sizes", "said", "problem"), SAID)
+def test_what_is_said_and_not_shown_is_refused(body, function, sizes, said, problem):
+    t = theorem(of=[function], sizes=sizes, **said)(body)
+    with pytest.raises((NotProved, Unsound), match=problem):
+        examined(t)
+
+
+def test_an_example_says_where_it_ends():
+    t = example(of=[double], sizes="all n")(zero)
+    t.prove()
+    with pytest.raises(Unsound, match="is an example and says 'all n'; name the numbers that ran"):
+        t.check_honesty()
 
 
 # what is true under a hypothesis that the kit has to name

@@ -67,15 +67,20 @@ def test_what_no_piece_runs_is_not_covered():
     prove_equal([outer.before({"x": x})["total"], *outer.after({"total": 3, "n": 5})["returned"]], [0, 3, 5])
     with pytest.raises(NotProved, match=re.escape("no piece of powers runs its line 'for k in range(1, n):'")):
         covers(powers)
-    outer.turns({"n": 5})
+    assert outer.turns({"n": 5}) == [1, 5]
     prove_equal([Loop(powers, 0, 0).before({"x": x, "total": 0, "k": k})["total"]], [x**k])
-    Loop(powers, 0, 0).turns({"n": 5, "k": k})
+    assert Loop(powers, 0, 0).turns({"n": 5, "k": k}) == [5, k.e, 2]
     with pytest.raises(NotProved, match=re.escape("no piece of powers runs its line 'total = total - j'")):
         covers(powers)
     total = Loop(powers, 0, 0).turn({"total": symbol("t"), "n": 5}, j=k)["total"]
     with pytest.raises(NotProved, match=re.escape("a piece of powers leaves total to the next one, with -k + t; compare it")):
         covers(powers)
     prove_equal([total], [symbol("t") - k])
+    covers(powers)
+    bounds = outer.turns({"n": 5})
+    with pytest.raises(NotProved, match=r"a piece of powers leaves how often a loop runs, with .*; compare it"):
+        covers(powers)
+    assert bounds == [1, 5]
     covers(powers)
 
 
@@ -90,7 +95,7 @@ def branching(x, out, n):
 def test_a_branch_that_is_not_taken_does_not_run():
     RECORD.clear()
     loop, out = Loop(branching, 0), Cells(sp.Function("out"))
-    loop.turns({"n": 5})
+    assert loop.turns({"n": 5}) == [5]
     loop.turn({"n": 5, "x": Cells(sp.Function("x")), "out": out}, k=symbol("k", integer=True))
     with pytest.raises(NotProved, match=re.escape("no piece of branching runs its line 'out = 2 * x'")):
         covers(branching)
@@ -131,7 +136,7 @@ def test_what_stands_before_the_first_turn_and_what_is_returned_are_compared():
     RECORD.clear()
     loop, x, k = Loop(doubling, 0), symbol("x"), symbol("k", integer=True)
     first = loop.before({"x": x + 1})["total"]
-    loop.turns({"n": 5})
+    assert loop.turns({"n": 5}) == [5]
     prove_equal([loop.turn({"x": x, "total": k * x}, _=k)["total"]], [(k + 1) * x])
     last = loop.after({"total": k * x})["returned"]
     with pytest.raises(NotProved, match=re.escape("a piece of doubling leaves total to the first one, with x + 1; compare it")):
@@ -163,7 +168,7 @@ def shifted(x, out, n):
 def test_each_cell_that_a_turn_writes_is_read():
     RECORD.clear()
     loop, out, k = Loop(shifted, 0), Cells(sp.Function("out")), symbol("k", integer=True)
-    loop.turns({"n": 5})
+    assert loop.turns({"n": 5}) == [5]
     loop.turn({"n": 5, "x": Cells(sp.Function("x")), "out": out}, k=k)
     assert expression(out[k]) == sp.Function("x")(k.e)
     with pytest.raises(NotProved, match=re.escape("a piece of shifted leaves out to the next one, with (k + 1,); compare it")):

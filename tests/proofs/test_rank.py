@@ -1,5 +1,7 @@
 """Batches of the arguments of a theorem: a function that counts its axes from the left is refuted."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -176,6 +178,14 @@ def test_a_question_about_leading_axes_is_refused(function):
         language.check(function)
 
 
+def _signs(y):
+    return np.concatenate([y[:7], -y[7:]], axis=-2)
+
+
+def with_heads_of(y):
+    return np.concatenate([y[:7], -y[7:]], axis=-2)
+
+
 class Front:
     """What goes along the first axis: of a text its tokens, of a batch its texts."""
 
@@ -199,6 +209,51 @@ class Front:
     def of_rows(x: Numbers[Array, "... n"]) -> Numbers[Array, "... n"]:
         """Each row."""
         return np.stack([row for row in x], axis=0)
+
+    @contract
+    def of_a_part_in_a_helper(x: Numbers[Array, "... n"]) -> Numbers[Array, "... n"]:
+        """A sign from row 7 on."""
+        return _signs(1 * x)
+
+    @contract
+    def of_a_part_in_a_helper_of_a_listed_name(x: Numbers[Array, "... n"]) -> Numbers[Array, "... n"]:
+        """A sign from row 7 on."""
+        return with_heads_of(1 * x)
+
+    @contract
+    def of_a_list(x: Numbers[Array, "... n"]) -> Numbers[Array, "... n"]:
+        """A sign from row 7 on."""
+        rows = [*x]
+        return np.stack([*rows[:7], *[-r for r in rows[7:]]], axis=0)
+
+    @contract
+    def of_an_unpacked_row(x: Numbers[Array, "... n"]) -> Numbers[Array, "... n"]:
+        """Twice the first row."""
+        first, *rest = x
+        return np.stack([2 * first, *rest], axis=0)
+
+    @contract
+    def of_an_iterator(x: Numbers[Array, "... n"]) -> Numbers[Array, "... n"]:
+        """The first seven rows."""
+        return np.stack([*itertools.islice(x, 7)], axis=0)
+
+    @contract
+    def of_axes_from_the_front(x: Numbers[Array, "... n"]) -> Numbers[Array, "... n"]:
+        """A sign from row 7 on."""
+        y = np.swapaxes(1 * x, 0, -1)
+        return np.swapaxes(np.concatenate([y[..., :7], -y[..., 7:]], axis=-1), 0, -1)
+
+    @contract
+    def of_the_result_of_a_method(x: Numbers[Array, "... n"]) -> Numbers[Array, "... n"]:
+        """A sign from row 7 on."""
+        y = x.astype(np.float64)
+        return np.stack([y[0], -y[1]], axis=-2)
+
+    @contract
+    def of_a_transpose(x: Numbers[Array, "... n"]) -> Numbers[Array, "... n"]:
+        """A sign from row 7 on."""
+        y = x.T
+        return np.concatenate([y[..., :7], -y[..., 7:]], axis=-1).T
 
 
 @pytest.mark.parametrize("function", [f for name, f in vars(Front).items() if name.startswith("of_")])

@@ -346,7 +346,7 @@ from posref import pairing
 from proofs.kit import prove_that, theorem
 
 
-@theorem(of=[pairing.indices], sizes="d = 2, 4"{options})
+@theorem(of=[pairing.indices], sizes="d = 2, 4", argument="other widths have more of the same pairs"{options})
 def places():
     """Where the members of pairs stand."""
     for dim, firsts, seconds in ((2, [0], [1]), (4, [0, 2], [1, 3])):
