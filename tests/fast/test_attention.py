@@ -146,10 +146,11 @@ def test_rules_of_a_score(names, n_query, dtype):
         rules |= {key: x.astype(dtype) if isinstance(x, np.ndarray) else x for key, x in RULES[name](rng, n_query).items()}
     for causal, window in MASKS[:4] if n_query < 100 else MASKS[1:3]:
         check(q, k, v, bias, scale=0.4, causal=causal, window=window, **rules)
-    whole = fast.attend_by_offset(q, k, v, scale=0.4, **rules)
-    assert not np.allclose(whole, fast.attend_by_offset(q, k, v, scale=0.4), rtol=0, atol=1e-3)
+    arguments = {"scale": 0.4, "bias_by_offset": bias}
+    whole = fast.attend_by_offset(q, k, v, **arguments, **rules)
+    assert not np.allclose(whole, fast.attend_by_offset(q, k, v, **arguments), rtol=0, atol=1e-3)
     sinks = rules.pop("sinks", None)
-    state = fast.partial_by_offset(q, k, v, scale=0.4, **rules)
+    state = fast.partial_by_offset(q, k, v, **arguments, **rules)
     state = state if sinks is None else shards.with_sinks(state, sinks)
     assert np.allclose(fast.finish(state), whole, rtol=0, atol=100 * np.finfo(dtype).eps)  # one exp more, of numbers below 4
 
@@ -338,8 +339,9 @@ def test_exp_is_its_series(source, terms):
 @pytest.mark.parametrize("n_query", [2, 60])
 def test_keys_that_are_not_finite_are_found_wherever_they_are(n_query):
     """Also where no query meets them, or in a row that is masked; a NaN among the values is theirs alone."""
-    q, k, v, _ = inputs(n_query, 200, 4, 3)
-    for arguments, where in itertools.product(({}, {"causal": True}, {"window": 5}, {"softcap": 1.0}), (0, 130, 199)):
+    q, k, v, bias = inputs(n_query, 200, 4, 3)
+    ways = {}, {"causal": True}, {"window": 5}, {"softcap": 1.0, "bias_by_offset": bias}
+    for arguments, where in itertools.product(ways, (0, 130, 199)):
         for wrong in (np.nan, np.inf, -np.inf):
             other = k.copy()
             other[1, where, 2] = wrong

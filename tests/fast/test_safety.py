@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 import types
 from pathlib import Path
 
@@ -120,10 +121,25 @@ def test_nothing_is_one_part():
     assert machine.parts(0, 3) == [slice(0, 0)]
 
 
+def meeting(count):
+    """A function that returns once so many threads have called it.
+
+    The limit is a second of the thread's own processor time, which a busy machine does not take from it.
+    """
+    arrived = []
+
+    def wait():
+        arrived.append(0)
+        end = time.thread_time() + 1
+        while len(arrived) < count:
+            assert time.thread_time() < end, "no other thread comes"
+
+    return wait
+
+
 def test_two_calls_run_at_one_time_in_two_threads():
     """Each of them waits for the other."""
-    both = threading.Barrier(2, timeout=60)
-    machine.run(both.wait, [(), ()], 2)
+    machine.run(meeting(2), [(), ()], 2)
 
 
 def test_thread_count_by_size(monkeypatch):
@@ -182,8 +198,8 @@ def test_threads_begin_apart_and_are_free_afterwards(monkeypatch):
     monkeypatch.setattr(os, "sched_setaffinity", noted)
     monkeypatch.setattr(machine, "_affinity", placed)
     monkeypatch.setattr(machine, "_processor", lambda: own)
-    barrier, seen = threading.Barrier(3, timeout=60), []
-    machine.run(lambda i: (barrier.wait(), seen.append(os.sched_getaffinity(0))), [(i,) for i in range(3)], 3)
+    meet, seen = meeting(3), []
+    machine.run(lambda i: (meet(), seen.append(os.sched_getaffinity(0))), [(i,) for i in range(3)], 3)
     assert seen == [allowed] * 3
     homes = {thread: where for caller, thread, where in calls if caller == threading.get_ident()}
     free = {thread: where for caller, thread, where in calls if caller == thread}
