@@ -212,7 +212,8 @@ def _selected(settings, kind):
         "block": ("sparse_block_size", "index_block_size"),
         "local": ("sparse_local_block", "index_local_blocks"),
     }
-    return {name: settings.count(new, least=0) if old.get(key) is None else old[key] for name, (key, new) in names.items()}
+    found = {name: settings.count(new, least=0) if old.get(key) is None else old[key] for name, (key, new) in names.items()}
+    return found | ({"local": 0} if found["local"] > found["most"] else {})  # of which any may stay: their scores are equal
 
 
 def _selection(group):

@@ -446,6 +446,15 @@ def _passes(settings, groups):
         yield f"the latents pass all of these layers {settings.count('num_blocks')} times, with the same weights (num_blocks)"
 
 
+def _narrow_indexer(settings, groups):
+    for group in groups:
+        if group.kind == "minimax_m3_sparse" and settings.count("index_head_dim") < group.rotary_dim:
+            yield (
+                f"index_head_dim is {settings['index_head_dim']}, and {group.rotary_dim} features of a head rotate: "
+                "transformers 5.23.0 takes two frequencies for each pair of features of the indexer, which is no rotation"
+            )
+
+
 def _trained_with_positions(settings, groups):
     if settings.family["encoding"] == "sinusoidal_2d_counted" and settings["eval_size"]:
         yield "eval_size is set: transformers 5.23.0 adds the sinusoids of row and column in training alone"
@@ -453,6 +462,7 @@ def _trained_with_positions(settings, groups):
 
 TRAPS = (
     _passes,
+    _narrow_indexer,
     _trained_with_positions,
     _one_token,
     _two_mixers,

@@ -97,10 +97,11 @@ def silent_about(key, explained):
 
 
 def run(file):
-    """The module of a file and its record, or None where transformers does not build or run it."""
+    """The module of a file and its record, or None where transformers does not build it, or runs nothing."""
     try:
         model = models.build(models.configuration(file))
-        return model, models.run(model)
+        record = models.run(model)
+        return (model, record) if all(call.scores.size for call in record.softmaxes) else None  # XLNet's half of one text
     except Exception:  # any error of a class or of a module
         return None
 

@@ -268,6 +268,8 @@ def judge(model_type, groups, record):
             continue
         aspects[key]["rotation"] = ""
         for turn in turns:
+            if "indexer" in turn.layer and turn.before.shape[-1] < said[key]["rotary_dim"] and not said[key].get("indexer"):
+                continue  # a trap says that it is no rotation
             layer = {**said[key], **(said[key].get("indexer") or {})} if "indexer" in turn.layer else said[key]
             at = [call for call in record.attentions if call.layer == turn.layer]
             drifted += [f"layer {named(key)}: {words}" for words in rotation(layer, turn, at)]
@@ -631,13 +633,14 @@ def swin_terms(layer, call, record, *_):
 
 
 def shaw_terms(layer, call, record, q, k):
-    """The terms by posref, whose tables have as many rows to the right as to the left."""
+    """The terms by posref, whose tables have as many rows to the right as to the left: the last row of a side is repeated."""
     said, n = layer["bias"], np.arange(q.shape[-2])
     table = next(x for name, x in call.module.named_parameters() if re.search("distance_embedding|rel_pos_emb", name))
     table = table.detach().double().numpy()[:: 1 if said["offset"] == "j - i" else -1]
     if len(table) != said["left"] + said["right"] + 1:
         return np.nan
-    table = np.concatenate([table, np.repeat(table[-1:], said["left"] - said["right"], axis=0)])
+    more = said["left"] - said["right"]
+    table = np.pad(table, ((max(-more, 0), max(more, 0)), (0, 0)), mode="edge")
     scale = layer["softmax_scale"]
     return shaw.scores(q, k, table, n - n[:, None], scale=scale) - scale * q @ k.swapaxes(-1, -2)
 
