@@ -379,3 +379,28 @@ def test_mllama_attends_to_pictures_in_eight_layers_where_no_key_says_which():
         if group["kind"] != "full_attention"
     ]
     assert crossed == [[3, 8, 13, 18, 23, 28, 33, 38]]
+
+
+@pytest.mark.parametrize(
+    ("word", "model_type", "held", "other"),
+    [
+        ("pass all of these layers 3 times", "perceiver", {"num_blocks": 3}, {"num_blocks": 1}),
+        ("in training alone", "rt_detr", {"eval_size": 640}, {"eval_size": None}),
+        (
+            "is no rotation",
+            "minimax_m3_vl_text",
+            {"head_dim": 128, "index_head_dim": 64},
+            {"head_dim": 128, "index_head_dim": 128},
+        ),
+    ],
+)
+def test_values_of_a_key_that_change_what_layers_do(word, model_type, held, other):
+    sparse = {"layer_types": ["minimax_m3_sparse"] * 8} if model_type.startswith("minimax") else {}
+    assert said(word, model_type=model_type, **sparse, **held)
+    assert not said(word, model_type=model_type, **sparse, **other)
+
+
+def test_is_causal_is_not_understood_where_a_module_makes_its_own_mask():
+    for model_type, unread in (("gpt_neo", ["is_causal"]), ("gpt2", [])):
+        found = explain({"model_type": model_type, "is_causal": False})
+        assert (found["unread"], found["layers"][0]["causal"]) == (unread, bool(unread))
