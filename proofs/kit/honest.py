@@ -46,18 +46,10 @@ AS_WRITTEN = {
 
 def check(t, vocabulary):
     """What a theorem says and did not run, in words; it has just been proved."""
+    written = _one_name(t) or _void(t) or _paths(t)
     if t.is_example:
-        return _ends(t.sizes) or _paths(t) or _one_name(t)
-    return (
-        _one_name(t)
-        or _sizes(t)
-        or _values(t, vocabulary)
-        or _trivial(t)
-        or _expected(t)
-        or _nowhere()
-        or _paths(t)
-        or _turns(t)
-    )
+        return written or _ends(t.sizes)
+    return written or _sizes(t) or _values(t, vocabulary) or _trivial(t) or _expected(t) or _nowhere() or _turns(t)
 
 
 def _one_name(t):
@@ -70,6 +62,39 @@ def _one_name(t):
                 if symbol and isinstance(target, ast.Name) and known.setdefault(symbol, target.id) != target.id:
                     return f"has one {symbol} for {known[symbol]} and {target.id}; rename one"
     return ""
+
+
+def _void(t):
+    """What shows nothing: a result that is left lying, and an expression that is compared with itself."""
+    if inspect.signature(t.body).parameters:
+        return "takes arguments; a theorem is run without any"
+    under = {python_function(f) for f in t.of}
+    for function in helpers(t.body):
+        for node in ast.walk(tree(function)):
+            call = node.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
+            if (
+                call
+                and callable(value := _value(call.func, function))
+                and python_function(value) in under
+                and not _writes(value)
+            ):
+                return f"ignores what {ast.unparse(call)} returns; compare it"
+            *_, left, right = ["", *map(ast.unparse, _compared(node))] if _compared(node) else ["", "", "right"]
+            if left == right:
+                return f"compares {left} with itself; compare it with what is expected"
+    return ""
+
+
+def _writes(function):
+    """Whether a function writes what it makes into its arguments, as kernels do."""
+    return not any(isinstance(node, ast.Return) and node.value for node in ast.walk(tree(python_function(function))))
+
+
+def _compared(node):
+    """The arguments of prove_equal, also where they are those of `entries`."""
+    if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "prove_equal"):
+        return []
+    return getattr(node.args[0].value, "args", []) if isinstance(node.args[0], ast.Starred) else node.args
 
 
 def _ends(said):
@@ -102,7 +127,8 @@ def _paths(t):
             name = node.attr if isinstance(node, ast.Attribute) else _global_name(node, function)
             if name in CLAIMS and (isinstance(node, ast.Attribute) or id(node) not in called or node.id != name):
                 return f"writes {ast.unparse(node)} for {name}; call {name} by its name"
-            if isinstance(node, ast.For) and ast.unparse(node.iter).startswith("all_paths(") and not _claims(node, function):
+            kept = isinstance(node, ast.For) and all(isinstance(statement, ast.Assign) for statement in node.body)
+            if kept and ast.unparse(node.iter).startswith("all_paths("):
                 return f"claims nothing on the paths of {ast.unparse(node.iter)}; compare on each of them"
             if isinstance(node, ast.Subscript) and "all_paths(" in ast.unparse(node.value):
                 return f"takes some of the paths in {ast.unparse(node)}; write a loop over all"
@@ -118,12 +144,6 @@ def _paths(t):
 def _global_name(node, function):
     """The own name of the function that a name stands for."""
     return getattr(function.__globals__.get(getattr(node, "id", "")), "__name__", "")
-
-
-def _claims(loop, function):
-    """Whether a loop claims something, itself or by a helper."""
-    calls = [ast.unparse(node.func) for part in loop.body for node in ast.walk(part) if isinstance(node, ast.Call)]
-    return any(name in CLAIMS or inspect.isfunction(function.__globals__.get(name)) for name in calls)
 
 
 def _one_element(target):
@@ -251,8 +271,7 @@ def _expected(t):
         if found := _run(value, t.body, under, runs):
             runs[name] = found
     for node in ast.walk(definition):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "prove_equal":
-            pair = node.args[0].value.args if isinstance(node.args[0], ast.Starred) else node.args
+        if pair := _compared(node):
             found = _run(pair[-1], t.body, under, runs)
             if found and not re.search(rf"\b{found}\b", t.statement):
                 return f"expects {ast.unparse(pair[-1])}, which {found} computes, and its sentence does not name {found}"
@@ -263,8 +282,8 @@ def _named(node):
     """The names that an assignment or a loop over paths binds, each with its value."""
     if isinstance(node, (ast.For, ast.comprehension)) and ast.unparse(node.iter).startswith("all_paths(lambda"):
         target, value = node.target.elts[1], node.iter.args[0].body
-    elif isinstance(node, ast.Assign):
-        target, value = node.targets[0], node.value
+    elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr)):
+        target, value = getattr(node, "target", None) or node.targets[0], node.value
     else:
         return
     for part, own in _one_by_one(target, value):

@@ -828,6 +828,30 @@ def zero():
     prove_equal(double(np.array([0])), [3 * 0])
 
 
+def pinned_by_its_own_value():
+    """It is 3 x."""
+    prove_equal(y := double(symbols("x", 2)), y)
+
+
+def itself_beside_another_claim():
+    """double(x) = 3 x"""
+    x = symbols("x", 2)
+    prove_equal(double(x), double(x))
+    prove_equal([(x[0] + 1) ** 2], [x[0] ** 2 + 2 * x[0] + 1])
+
+
+def a_result_left_lying():
+    """double(x) = 3 x"""
+    x = symbols("x", 2)
+    double(x)
+    prove_equal([(x[0] + 1) ** 2], [x[0] ** 2 + 2 * x[0] + 1])
+
+
+def pinned_by_a_default(function=double):
+    """It is 3 x."""
+    prove_equal(double(symbols("x", 2)), function(symbols("x", 2)))
+
+
 def turns_of_which_nobody_knows_how_many():
     """summed(x, n) = n x"""
     x, loop = symbol("x"), Loop(summed, 0)
@@ -849,6 +873,10 @@ SAID = [
     (one_cell, double, "any length", CODE, "says 'any length', and runs x_0"),
     (zero, double, "one", CODE, "calls its functions with numbers alone; make it an @example"),
     (zero, double, "every x, for example 0", CODE, "says 'every x, for example 0', and runs numbers alone"),
+    (pinned_by_its_own_value, double, "one", {}, "expects y, which double computes"),
+    (itself_beside_another_claim, double, "one", {}, r"compares double\(x\) with itself"),
+    (a_result_left_lying, double, "one", {}, r"ignores what double\(x\) returns; compare it"),
+    (pinned_by_a_default, double, "one", {}, "takes arguments; a theorem is run without any"),
     (turns_of_which_nobody_knows_how_many, summed, "every n", {}, "leaves how often a loop runs, with 1; compare it"),
 ]
 
