@@ -73,6 +73,7 @@ class Question:
         self._limits: dict[str, Iterator[float]] = {}
         self._left = ELEMENTS
         self.before: Question | None = None  # answered rightly: a mistake that it distinguishes is ruled out here
+        self.claimed: dict[str, Mistake] = {}  # what was named here
         self._answers: dict[str, np.ndarray | None] = {}
         self._blind: dict[str, list[str]] = {}
         self._bounds: dict[tuple[str, str], np.ndarray] = {}

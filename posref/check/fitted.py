@@ -30,13 +30,26 @@ Vary = Callable[[float], dict[str, Any]]
 
 
 def factors(a: Arguments) -> dict[str, float]:
-    """Factors that a number may have too often or too rarely, by what they are."""
+    """Factors that a number may have too often or too rarely, by what they are; of equal ones the first."""
+    known, seen = _factors(a), dict[float, str]()
+    for words, factor in known.items():
+        seen.setdefault(round(factor, 9), words)
+    return {words: known[words] for words in seen.values()}
+
+
+def factor(words: str, number: float) -> Callable[[Arguments], float]:
+    """The factor of these words at any arguments: the width of an array is another number where the array is wider."""
+    return lambda a: _factors(a).get(words, number)
+
+
+def _factors(a: Arguments) -> dict[str, float]:
     found = {"-1": -1.0, "1/2": 0.5, "log2 e": np.log2(np.e), "ln 2": np.log(2.0), "1/10": 0.1, "1 / ln 10": 1 / np.log(10)}
     found |= {"2 pi": 2 * np.pi, "1 / 2 pi": 0.5 / np.pi} | {f"1/{power}": 1 / power for power in (4, 8, 16)}
     found |= {f"{power:g}": power for power in POWERS}
     for name, value in a.items():
-        if isinstance(value, np.ndarray) and value.ndim > 1 and value.dtype.kind == "f" and value.shape[-1] > 1:
-            width, of = value.shape[-1], f"{value.shape[-1]}, the width of {name}"
+        shape, kind = np.shape(value), getattr(getattr(value, "dtype", None), "kind", "f")  # or a number with its error
+        if len(shape) > 1 and kind == "f" and shape[-1] > 1:
+            width, of = shape[-1], f"the width of {name}"
             found |= {f"root of {of}": width**0.5, f"1 / root of {of}": width**-0.5, of: float(width), f"1 / {of}": 1 / width}
         elif name in ("scale", "dim", "heads", "head_dim") and type(value) in (int, float) and value not in (0, 1):
             found |= {f"{name}": float(value), f"1 / {name}": 1 / value}
@@ -44,10 +57,7 @@ def factors(a: Arguments) -> dict[str, float]:
     for s in (2, 4, 8, 16, 32, 40, 64):
         found |= {f"YaRN's magnitude for factor {s}": 0.1 * np.log(s) + 1}
         found |= {f"the square of YaRN's magnitude for factor {s}": (0.1 * np.log(s) + 1) ** 2}
-    seen: dict[float, str] = {}
-    for words, factor in found.items():
-        seen.setdefault(round(factor, 9), words)
-    return {words: found[words] for words in seen.values()}
+    return found
 
 
 def of_result(question: Question, got: np.ndarray) -> Iterator[Named]:
@@ -57,13 +67,10 @@ def of_result(question: Question, got: np.ndarray) -> Iterator[Named]:
     right, bound = question.right, question.tolerance[question.models[-1]]
     with np.errstate(all="ignore"):
         weight = np.where((bound > 0) & (right != 0), 1 / bound, 0.0) ** 2
-        factor = float((weight * got * right).sum() / (weight * right * right).sum())
+        measured = float((weight * got * right).sum() / (weight * right * right).sum())
     shift = float(np.median(got - right))
-    if np.isfinite(factor) and explains(question, got, factor * right):
-        every = (
-            times("result", words, number, result(partial(np.multiply, number)))
-            for words, number in _plain(factor, factors(question.a))
-        )
+    if np.isfinite(measured) and explains(question, got, measured * right):
+        every = (times("result", *known) for known in _plain(measured, factors(question.a)))
         yield from first_that_fits(question, got, every)
     elif shift and explains(question, got, right + shift):
         every = (_plus("result", number, result(partial(np.add, number))) for number in _rounded(shift))
@@ -97,10 +104,10 @@ def _of_arguments(question: Question, got: np.ndarray, names: list[str]) -> Iter
 
 def _of_argument(question: Question, got: np.ndarray, name: str, known: dict[str, float]) -> Iterator[Named]:
     value = question.a[name]
-    factor = _solved(question, got, lambda c: {name: c * value}, 1.0)
-    shift = _solved(question, got, lambda c: {name: value + c}, 0.0) if factor is None and np.ndim(value) else None
-    if factor is not None:
-        every = (times(name, words, c, using(**{name: lambda a, c=c: c * a[name]})) for words, c in _plain(factor, known))
+    measured = _solved(question, got, lambda c: {name: c * value}, 1.0)
+    shift = _solved(question, got, lambda c: {name: value + c}, 0.0) if measured is None and np.ndim(value) else None
+    if measured is not None:
+        every = (times(name, *each) for each in _plain(measured, known))
         yield from first_that_fits(question, got, every)
     elif shift is not None:
         every = (_plus(name, c, using(**{name: lambda a, c=c: a[name] + c})) for c in _rounded(shift))
@@ -187,11 +194,13 @@ def _solved(question: Question, got: np.ndarray, vary: Vary, none: float) -> flo
     return None
 
 
-def times(name: str, words: str, factor: float, wrong: Any) -> Named:
-    called = {"-1": "negated", "2": "doubled", "1/2": "halved"}.get(words, f"times {factor:.6g}")
-    said = words if words[:1] in "-0123456789" and "," not in words[:3] else f"{factor:.6g}, {words}"
-    of = "the result is" if name == "result" else f"{name} is"
-    return _mistake(f"{name}_{called}".replace(" ", "_"), wrong, f"{of} multiplied by {said}")
+def times(name: str, words: str, number: float) -> Named:
+    """The result, or an argument, multiplied by a number that `factors` knows by these words."""
+    called, of = {"-1": "negated", "2": "doubled", "1/2": "halved"}.get(words, f"times {number:.6g}"), factor(words, number)
+    wrong = result(lambda y, a: of(a) * y) if name == "result" else using(**{name: lambda a: of(a) * a[name]})
+    said = words if words[:1] in "-0123456789" else f"{number:.6g}, {words}"
+    changed = "the result is" if name == "result" else f"{name} is"
+    return _mistake(f"{name}_{called}".replace(" ", "_"), wrong, f"{changed} multiplied by {said}")
 
 
 def _plus(name: str, number: float, wrong: Any) -> Named:

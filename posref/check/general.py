@@ -83,7 +83,7 @@ ENDS = "Compare both ends of every loop and slice, and the first and the last in
 WHOLE: dict[str, tuple[Change, str, str]] = {  # what is done to whole numbers
     "plus_1": (_more, "are too large by 1", COUNT),
     "minus_1": (_less, "are too small by 1", COUNT),
-    "doubled": (lambda p: 2 * p, "are doubled, as where a side is rotated twice", "Turn each side once."),
+    "doubled": (lambda p: 2 * p, "are doubled", "Use them once: what is rotated twice has doubled positions as well."),
     "zero": (lambda p: 0 * p, "are 0", "Pass them on."),
     "negated": (lambda p: -p, "are negated", "Keep the signs."),
     "start_counted_twice": (lambda p: p + p[..., :1], "have the first of each row added once more", COUNT),
@@ -275,8 +275,8 @@ def _band(question: Question, got: np.ndarray | None) -> Iterator[Named]:
         }
         words = " ".join(f"{word} {end}{asked.get(word, '')}" for word, end in ends.items())
         low, high = ends.get("from", -np.inf), ends.get("to", np.inf)
-        within = partial(_within, low=low, high=high, shape=got.shape, seen=are == "seen")
-        if not chosen.any() or not ends or (within(None, a) != (got != 0)).any():
+        within = partial(_within, low=low, high=high, seen=are == "seen")
+        if not chosen.any() or not ends or (within(question.op.spec, a) != (got != 0)).any():
             continue
         yield _mistake(
             "other_offsets", within, f"exactly the keys of the offsets j - i {words} are {are}", "Compare both ends."
@@ -284,9 +284,10 @@ def _band(question: Question, got: np.ndarray | None) -> Iterator[Named]:
         return
 
 
-def _within(f: Any, a: Arguments, low: float, high: float, shape: tuple[int, ...], seen: bool) -> np.ndarray:
-    offsets = _offsets(a, np.empty(shape))
-    return np.broadcast_to(((low <= offsets) & (offsets <= high)) == seen, shape)
+def _within(f: Any, a: Arguments, low: float, high: float, seen: bool) -> np.ndarray:
+    right = f(**a)
+    offsets = _offsets(a, right)
+    return np.broadcast_to(((low <= offsets) & (offsets <= high)) == seen, right.shape)
 
 
 def _offsets(a: Arguments, got: np.ndarray) -> np.ndarray:
@@ -394,20 +395,19 @@ def _same_beyond(question: Question, name: str, shift: int) -> bool:
 def _positions(question: Question, arrays: dict[str, np.ndarray], truth: bool) -> Iterator[Named]:
     """Positions of one argument against those of the other shifted, all multiplied or divided, or summed over the batch."""
     names, powers = [name for name in arrays if name in POSITIONS or name == "coordinates"], () if truth else POWERS
-    lengths = {f"the number of {name.removesuffix('_positions')} positions": arrays[name].shape[-1] for name in names}
-    shifts = {n: f"{n}, {words}" for words, n in lengths.items() if n > 1}
+    lengths = {f"the number of {name.removesuffix('_positions')} positions": partial(_length, name) for name in names}
     if len(lengths) == 2 and names[0] != "offsets":
-        few, many = sorted(lengths.values())
-        shifts |= {many - few: f"{many - few}, the length of the cache"} if many - few > 1 else {}
+        lengths["the length of the cache"] = lambda a: abs(_length(names[0], a) - _length(names[1], a))
+    shifts = {of(question.a): (words, of) for words, of in lengths.items() if of(question.a) > 1}
     for name in names if len(names) == 2 else ():
-        for size, words in shifts.items():
+        for size, (words, of) in shifts.items():
             for sign, side in ((1, "large"), (-1, "small")):
                 if truth and _same_beyond(question, name, sign * size):
                     continue
                 yield _mistake(
                     f"{name}_{'plus' if sign > 0 else 'minus'}_{size}",
-                    using(**{name: lambda a, n=name, s=sign * size: a[n] + s}),
-                    f"{name} are too {side} by {words}, against the others",
+                    using(**{name: lambda a, n=name, s=sign, of=of: a[n] + s * of(a)}),
+                    f"{name} are too {side} by {size}, {words}, against the others",
                     "Count queries and keys from the same start.",
                 )
     for start in names if len(names) == 2 else ():
@@ -439,6 +439,10 @@ def _positions(question: Question, arrays: dict[str, np.ndarray], truth: bool) -
         if arrays[name].ndim > 1 and arrays[name].shape[0] > 1:
             wrong = using(**{name: lambda a, n=name: np.broadcast_to(a[n].sum(axis=0), a[n].shape)})
             yield _mistake(f"{name}_summed_over_batch", wrong, f"{name} are summed over the batch", "Keep the batch axis.")
+
+
+def _length(name: str, a: Arguments) -> int:
+    return int(a[name].shape[-1])
 
 
 def _stretched(axes: int) -> Iterator[Named]:
@@ -512,7 +516,7 @@ def with_a_factor(question: Question, got: np.ndarray) -> Iterator[Named]:
             continue  # a factor twice is any number
         for words, factor in known.items():
             if _measured(got, answer, factor):
-                other, times = fitted.times("result", words, factor, result(partial(np.multiply, factor)))
+                other, times = fitted.times("result", words, factor)
                 yield f"{name} and {other}", together(mistake, times)
 
 

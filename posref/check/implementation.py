@@ -25,13 +25,21 @@ from posref.check.stages.positions import far_keys, far_positions, negative_posi
 from posref.check.stages.reads import other_reads
 from posref.check.stages.repeated_calls import call_repeats, reused_buffers, second_call, strides
 from posref.check.stages.seeded import seeded
-from posref.check.stages.shapes import LARGE, distinguished, large_counts, other_shapes, trained_lengths
+from posref.check.stages.shapes import (
+    LARGE,
+    SMALL,
+    confirmed,
+    distinguished,
+    large_counts,
+    other_shapes,
+    trained_lengths,
+)
 from posref.check.tensors import dtype_name
 from posref.check.verdict import ALL, blind, decided, judged
 from posref.explain import explanation
 from posref.explain import presets as released
 from posref.explain import sources as shipped
-from posref.ops import Arguments, Op
+from posref.ops import Arguments, Op, probe
 from posref.ops.probe import FAR, usable
 from posref.ops.scaling import ByLength
 
@@ -105,6 +113,8 @@ def check(
     if question is not None and _first(report, caller, question, got):
         op = of_lengths_left(op, question)
         asked = [question, *second_call(report, caller, question), *other_shapes(report, caller, op, settings, question)]
+        if {"query_positions", "key_positions"} <= a.keys():
+            asked += other_shapes(report, caller, op, settings, question, SMALL, "positions", probe.dense, " without gaps")
         asked += trained_lengths(report, caller, op, settings, question)
         asked += far_positions(report, caller, settings, *asked)
         asked += far_keys(report, caller, settings, *asked)
@@ -123,6 +133,7 @@ def check(
             seeded(report, caller, settings, question, seed)
     elif question is not None:
         distinguished(report, caller, op, settings, question)
+        confirmed(report, caller, op, settings, question, reshaped(got, question))
         for each, (shapes, other) in _may_be_none(caller, settings).items():
             with suppress(Misbehaved):
                 if is_right(engine.Question(op, other, question.models), caller(other)):

@@ -238,6 +238,7 @@ def _named(report: Report, question: Question, found: Found, low: str | None = N
     determined = _determined(report, question, found.fits)
     fits = [*determined, *[("", None, found.worst)] * found.ok]
     advice = []
+    question.claimed |= {name: mistake for name, mistake, _ in determined}
     for name, mistake, worst in fits:
         claims = [_claim(question, name, mistake)] if mistake else []
         words = " ".join(filter(None, (mistake.effect, mistake.remedy))) if mistake else ""

@@ -84,7 +84,8 @@ class Mistake(NamedTuple):
     """One way to be wrong. `wrong` is the variation, or the name of the shared mistake that has these words here.
 
     `bug` is a sentence that says what the implementation does, `effect` what one sees, `remedy` what to write instead,
-    `seen_in` issues. Two of one `kind` are not combined. `only` names the ops that can have it; none are all.
+    `seen_in` issues. Two of one `kind` are not combined. `only` names the ops that can have it, with their
+    system where others have an op of that name; none are all.
     """
 
     wrong: Any
@@ -282,7 +283,7 @@ def further(op: Op) -> dict[str, Mistake]:
     files = [importlib.import_module(f"{__name__}.{name}") for name in names]
     listed = [files[0].MISTAKES] * ("attention" in op.tags) + [getattr(file, "FURTHER", {}) for file in files]
     found = {name: m for each in listed for name, m in each.items() if name not in op.mistakes}
-    here = {name: m for name, m in found.items() if not m.only or op.name.split(".")[1] in m.only.split()}
+    here = {name: m for name, m in found.items() if not m.only or {op.name, op.name.split(".")[1]} & {*m.only.split()}}
     return {name: m for name, m in here.items() if _may_have_a_place(m, op.spec)}
 
 

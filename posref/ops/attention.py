@@ -531,11 +531,11 @@ FURTHER = {
         keys after the query are seen too: the causal mask is left out
         Every token sees the future.
         And it with the causal mask."""),
-    "blocks_causal": Mistake(using(blocks=lambda a: 0 * a.blocks - 1)).words("""
+    "blocks_causal": Mistake(using(blocks=lambda a: 0 * a.blocks - 1), only="attention.block_mask").words("""
         images are causal too: a patch does not see those after it
         Images are described worse.
         Let tokens of one image see each other."""),
-    "blocks_joined": Mistake(using(blocks=lambda a: np.where(a.blocks >= 0, 0, -1))).words("""
+    "blocks_joined": Mistake(using(blocks=lambda a: np.where(a.blocks >= 0, 0, -1)), only="attention.block_mask").words("""
         patches of one image see those of later images
         Right with one image.
         Number the images: tokens of one image alone see each other."""),
@@ -545,7 +545,9 @@ FURTHER = {
         patches see all of their image, also keys further back than the window
         Right for images that are shorter than the window.
         And the window with all of the mask: (causal or same image) and i - j < width."""),
-    "text_is_a_block": Mistake(using(blocks=lambda a: np.where(a.blocks < 0, a.blocks.max() + 1, a.blocks))).words("""
+    "text_is_a_block": Mistake(
+        using(blocks=lambda a: np.where(a.blocks < 0, a.blocks.max() + 1, a.blocks)), only="attention.block_mask"
+    ).words("""
         text counts as an image: text tokens see those after them
         Loss is too good in training.
         Leave text causal."""),

@@ -274,6 +274,18 @@ def _thinning(q: np.ndarray, k: np.ndarray, gap: int) -> tuple[np.ndarray, np.nd
     return q - q[0] + gap, gap - (gap >> np.arange(len(k)))
 
 
+def dense(a: Arguments) -> Arguments:
+    """The arguments with keys that count on from the first of each row, and queries from the same number on: no gaps.
+
+    >>> dense(Arguments(query_positions=np.array([40, 45]), key_positions=np.array([3, 9, 40]))).query_positions
+    array([3, 4])
+    """
+    if not {"query_positions", "key_positions"} <= a.keys():
+        return a
+    first = a.key_positions[..., :1]
+    return with_positions(a, {name: first + np.arange(a[name].shape[-1]) for name in ("query_positions", "key_positions")})
+
+
 def distances(a: Arguments) -> np.ndarray:
     """Every distance of a key from a query, once, in order.
 

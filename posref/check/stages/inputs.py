@@ -121,6 +121,7 @@ def _contents(
     try:
         got = caller(a)
         question = question_with(report, caller, first, a, wrong(got))
+        question.before = first
         got = reshaped(got, question)
     except (NotHere, ValueError):
         return

@@ -291,6 +291,7 @@ def negative_positions(report: Report, caller: Caller, settings: dict[str, Any],
         }
         ways |= common.of_some("absolute_positions", names, np.abs, *ABSOLUTE)
         question = question_with(report, caller, first, a, ways)
+        question.before = first
         got = reshaped(caller(a), question)
     except (NotHere, ValueError):
         return

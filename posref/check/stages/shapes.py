@@ -21,7 +21,8 @@ from posref.check.stages.later_questions import (
     reshaped,
     within_numbers,
 )
-from posref.ops import Arguments, NotHere, Op, probe
+from posref.check.verdict import judged
+from posref.ops import Arguments, Mistake, NotHere, Op, probe
 from posref.ops.scaling import ByLength
 
 # beside the first probe: one row, one text, one head, many of each, lengths that are no multiple of a tile
@@ -43,6 +44,8 @@ LARGE: tuple[dict[str, int], ...] = (
     {"batch": 1, "n_query": 261, "n_key": 263},
 )
 MOST = 1_000_000  # pairs of queries and keys; more take seconds
+SMALL: tuple[dict[str, int], ...] = ({"batch": 1, "n_query": 23, "n_key": 23},)
+DENSE = 33, 257  # keys without gaps, at least and at most: three windows, if they are known
 
 
 def other_shapes(
@@ -54,6 +57,7 @@ def other_shapes(
     shapes: Iterable[dict[str, int]] = BATTERY,
     name: str = "shapes",
     changed: Callable[[Arguments], Arguments] = Arguments,
+    more: str = "",
 ) -> list[engine.Question]:
     """The same question at other shapes: those that were answered rightly and say so; the first that fails is described."""
     tried: dict[str, engine.Question] = {}
@@ -61,7 +65,7 @@ def other_shapes(
     models = models_after(report, first)
     for shape in _shapes(op, settings, shapes) if report.ok else ():
         a = changed(op.make(**settings | shape))
-        words = ", ".join(f"{key}={value}" for key, value in shape.items())
+        words = ", ".join(f"{key}={value}" for key, value in shape.items()) + more
         question = later_question(op, a, models)
         if not (all(np.isfinite(bound).all() for bound in question.tolerance.values()) and within_numbers(caller, question)):
             beyond.append(words)  # the bound may leave the numbers before the values do
@@ -81,6 +85,13 @@ def other_shapes(
             name, f"{'; '.join(beyond)}: right answers, or what rounding allows, leave the numbers of the format there"
         )
     return [*tried.values()]
+
+
+def _without_gaps(a: Arguments) -> dict[str, int]:
+    """The extents of a question with every offset up to three times what limits them."""
+    limits = [a[name] for name in probe.LIMITS if isinstance(a.get(name), int)]
+    n = int(np.clip(3 * max(limits, default=0), *DENSE)) | 1  # of no tile
+    return {"batch": 1, "n_query": n, "n_key": n}
 
 
 def large_counts(report: Report, caller: Caller, first: engine.Question) -> None:
@@ -145,6 +156,47 @@ def distinguished(report: Report, caller: Caller, op: Op, settings: dict[str, An
         if len(left) == 1:
             break
     keep_alone(report, left)
+
+
+def confirmed(
+    report: Report, caller: Caller, op: Op, settings: dict[str, Any], first: engine.Question, got: np.ndarray
+) -> None:
+    """Of what was named keep what gives the output at another length without gaps too; else what is named there and fits here.
+
+    A few entries fit a constant or a window by chance, and any factor fits one length. What has no place there stays.
+    """
+    bits = np.isin(first.right, (0, 1)).all()
+    claimed = {finding.name: first.claimed.get(finding.name) for finding in report.diagnosis}
+    doubtful = claimed and all(mistake and (bits or mistake.kind == "general") for mistake in claimed.values())
+    shapes = [*_shapes(op, settings, [_without_gaps(first.a)])] if doubtful else []
+    if not shapes:
+        return
+    question = later_question(op, probe.dense(op.make(**settings | shapes[0])), first.models)
+    try:
+        other = reshaped(caller(question.a), question)
+    except Misbehaved:
+        return
+    refuted = [name for name, mistake in claimed.items() if mistake and _refuted(question, other, name, mistake)]
+    if len(refuted) < len(claimed):
+        keep_alone(report, [name for name in claimed if name not in refuted])
+        return
+    part = Report(report.subject)
+    judged(part, question, other)
+    fitting = [name for name, mistake in question.claimed.items() if not _refuted(first, got, name, mistake)]
+    lines = {line for finding in report.diagnosis for line in finding.remedy.split("\n")}
+    report.advice = [line for line in report.advice if line not in lines]
+    words = ", ".join(f"{key}={value}" for key, value in shapes[0].items())
+    report.diagnosis = [finding for finding in part.diagnosis if finding.name in fitting]
+    report.advice += [line for line in part.advice if report.diagnosis]
+    if not report.diagnosis:
+        report.ambiguous.append(f"{', '.join(refuted)} would explain this output, but not the output of {words} without gaps.")
+
+
+def _refuted(question: engine.Question, got: np.ndarray, name: str, mistake: Mistake) -> bool:
+    """Whether a mistake of another question has a place here and gives another output; its number is of that question."""
+    elsewhere = f"{name}, elsewhere"
+    answer = question.answer(elsewhere, mistake.wrong)
+    return answer is not None and answer.shape == got.shape and not question.fits(got, elsewhere, mistake.wrong)
 
 
 def _shapes(op: Op, settings: dict[str, Any], shapes: Iterable[dict[str, int]]) -> Iterator[dict[str, int]]:

@@ -1,0 +1,102 @@
+"""A name that a few entries fit by chance is asked at a longer text without gaps: it stays, is replaced, or is left out."""
+
+import numpy as np
+import pytest
+
+from posref.check import check
+
+UNSAID = "would explain this output, but not the output of batch=1, n_query=33, n_key=33 without gaps."
+
+
+def back(query_positions, key_positions):
+    return query_positions[..., :, None] - key_positions[..., None, :]
+
+
+def seen(low, high):
+    return lambda query_positions, key_positions: (
+        (back(query_positions, key_positions) >= low) & (back(query_positions, key_positions) <= high)
+    )
+
+
+def from_a_block(query_positions, key_positions):
+    """A causal window of 8 keys whose start is rounded down to a multiple of 4."""
+    first = (query_positions[..., :, None] - 7) // 4 * 4
+    return (back(query_positions, key_positions) >= 0) & (key_positions[..., None, :] >= first)
+
+
+def gated_by_the_row(query_positions, key_positions):
+    """Attention sinks that rows before them see too, but row 0."""
+    distance, rows = back(query_positions, key_positions), query_positions[..., :, None] > 0
+    return (((distance >= 0) & (distance < 8)) | ((key_positions[..., None, :] < 4) & (rows | (distance >= 0)))) * 1
+
+
+@pytest.mark.parametrize(
+    ("high", "low", "settings", "words"),
+    [
+        (15, -8, {"width": 9}, "offsets j - i from -15 to 8 are seen"),
+        (9, -9, {"width": 9}, "window_one_more"),
+        (128, -128, {"width": 65}, "offsets j - i from -128 to 128 are seen"),
+    ],
+)
+def test_windows_are_named_by_both_ends(high, low, settings, words):
+    report = check(seen(low, high), "attention.window_mask", **settings)
+    assert len(report.diagnosis) == 1
+    assert words in str(report)
+    assert "would explain" not in str(report)
+
+
+def test_a_start_that_is_rounded_is_no_other_window():
+    report = check(from_a_block, "attention.window_mask", width=8, causal=True)
+    assert not report.ok
+    assert not report.diagnosis
+    assert UNSAID in str(report)
+
+
+def fading(more):
+    """A state that fades by half for each token of padding, to a multiple of 4."""
+
+    def remember(k, v, log_gates, state):
+        for t in range(k.shape[2]):
+            state = np.exp(log_gates[:, :, t])[..., None] * state + k[:, :, t, :, None] * v[:, :, t, None]
+        return state * more ** (-k.shape[2] % 4)
+
+    return remember
+
+
+def test_a_factor_that_follows_the_length_is_not_named():
+    settings = {"features": None, "state_layout": "kv"}
+    report = check(fading(0.5), "gated.remember", **settings)
+    assert not report.diagnosis
+    assert "every number is 0.5 times the right one" in str(report)
+    assert UNSAID in str(report)
+    half = check(lambda *arrays: fading(1)(*arrays) / 2, "gated.remember", **settings)
+    assert [each.name for each in half.diagnosis] == ["result_halved"]
+    assert check(fading(1), "gated.remember", **settings).ok
+
+
+def test_a_factor_of_a_size_is_named_at_another_size():
+    settings = {"features": None, "state_layout": "kv"}
+    report = check(lambda k, v, g, s: fading(1)(k, v, g, s) / np.sqrt(v.shape[-1]), "gated.remember", **settings)
+    assert len(report.diagnosis) == 1
+
+
+def test_a_mask_is_asked_without_gaps():
+    settings = {"window": 8, "sinks": 4}
+    report = check(gated_by_the_row, "position_ids.lambda_mask", **settings)
+    assert not report.ok
+    assert not report.diagnosis
+    assert "n_query=23, n_key=23 without gaps" in str(report)
+
+    def right(query_positions, key_positions):
+        distance = back(query_positions, key_positions)
+        return ((distance >= 0) & ((distance < 8) | (key_positions[..., None, :] < 4))) * 1
+
+    assert check(right, "position_ids.lambda_mask", **settings).ok
+
+
+def test_names_of_images_are_not_for_blocks_of_keys():
+    def all_seen(query_positions, blocks):
+        return np.ones((*query_positions.shape, blocks.shape[-1]), dtype=bool)
+
+    assert [each.name for each in check(all_seen, "indexer.block_mask").diagnosis] == ["not_causal"]
+    assert "blocks_causal" in str(check(lambda blocks: np.tri(len(blocks)) > 0, "attention.block_mask"))
