@@ -100,3 +100,46 @@ def test_names_of_images_are_not_for_blocks_of_keys():
 
     assert [each.name for each in check(all_seen, "indexer.block_mask").diagnosis] == ["not_causal"]
     assert "blocks_causal" in str(check(lambda blocks: np.tri(len(blocks)) > 0, "attention.block_mask"))
+
+
+SCALE = 8**-0.5
+
+
+def weighted(scores, v):
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True) @ v
+
+
+def masked_as(number, add=False):
+    def attend(q, k, v, mask):
+        scores = SCALE * q @ k.swapaxes(-1, -2)
+        return weighted(scores + np.where(mask, 0, number) if add else np.where(mask, scores, number), v)
+
+    return attend
+
+
+def with_a_maximum_of_at_least(least):
+    def attend(q, k, v, mask):
+        scores = np.where(mask, SCALE * q @ k.swapaxes(-1, -2), -np.inf)
+        powers = np.exp((scores - np.maximum(scores.max(axis=-1, keepdims=True), least)).astype(np.float32))
+        with np.errstate(all="ignore"):
+            return np.nan_to_num(powers / powers.sum(axis=-1, keepdims=True)) @ v
+
+    return attend
+
+
+@pytest.mark.parametrize(
+    ("attend", "name"),
+    [
+        (masked_as(-1e4), "masked_scores_-10000"),
+        (masked_as(-1e30), None),
+        (masked_as(-np.inf), None),
+        (masked_as(-1e4, add=True), None),
+        (with_a_maximum_of_at_least(0.0), "exp_underflows"),
+        (with_a_maximum_of_at_least(-np.inf), None),
+    ],
+)
+def test_scores_far_from_0_show_what_stands_for_masked_ones(attend, name):
+    report = check(attend, "attention.attend", scale=SCALE)
+    assert [each.name for each in report.diagnosis] == ([name] if name else [])
+    assert report.ok == (name is None), str(report)

@@ -1,16 +1,19 @@
 """Inputs: the first question with other contents: 24-bit mantissas, features as large as outliers, a mask with holes."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from posref import attention
 from posref.check import engine, general
 from posref.check.call import Caller, Misbehaved, output
 from posref.check.report import Report
 from posref.check.stages.later_questions import failed, features, question_with, reshaped
 from posref.check.verdict import judged
-from posref.ops import Arguments, Mistake, NotHere, common, probe, using
+from posref.ops import Arguments, Mistake, NotHere, common, inside, missing, probe, result, using
+from posref.ops.variation import steps
 
 BITS = {"float16 or TF32": 11, "bfloat16": 8}
 ROUNDED = (
@@ -51,6 +54,27 @@ def fine_numbers(report: Report, caller: Caller, first: engine.Question) -> None
         )
 
 
+NEAR = (-20000.0, 20000.0, -200.0, 200.0)  # below and above what stands for masked scores, and where exp ends in float32
+
+
+def _masked_as(number: float) -> Any:
+    """A number in the place of masked scores."""
+    return inside(
+        attention,
+        "softmax",
+        lambda right: lambda s, mask=None, *rest: right(np.where(mask, s, number), None, *rest) if mask is not None else missing(),
+    )
+
+
+FINITE_MASKS = {
+    f"masked_scores_{number:g}": Mistake(
+        _masked_as(number),
+        f"masked scores are a finite number between {2 * number:g} and {number / 50:g}: rows whose scores are all below it see "
+        "masked keys",
+        remedy="Use minus infinity, or the least number of the dtype.",
+    )
+    for number in (-100.0, -10000.0)
+}
 LARGEST = 1024  # result of the question about large features: far below the end of float16, above that of 8-bit formats
 
 
@@ -83,6 +107,42 @@ def low_scores(report: Report, caller: Caller, first: engine.Question) -> None:
     usual = np.abs(a.scale) * np.abs(a.k).mean() * a.k.shape[-1]
     low = {"q": -4.0 * a.softcap / usual * (a.q != 0), "k": np.abs(a.k)}
     _contents(report, caller, first, Arguments(a | low), "scores near -softcap", lambda got: {})
+
+
+def far_scores(report: Report, caller: Caller, first: engine.Question) -> None:
+    """Rows whose scores are all far from 0: there a finite number shows that stands for a masked score, or for the maximum.
+
+    The scores of one row differ by more than float32 rounds them, and by far less than they are from 0.
+    """
+    a, wide = first.a, {caller.given, caller.dtype} <= {"float32", "float64"}
+    turned, softmax = {"base", "frequencies"} & a.keys(), attention.softmax in steps(first.op.spec)
+    if not report.ok or not wide or turned or not softmax or not {"q", "k", "scale"} <= a.keys():
+        return
+    near = np.resize(NEAR, a.q.shape[-2])[:, None]
+    q = near / (np.abs(a.scale) * a.k.shape[-1]) * np.ones_like(a.q)
+    far = {"q": q.astype(np.float32).astype(float), "k": 1 + a.k / 16}  # who adds -10000 to masked scores hides them here too
+    words = f"scores near {', '.join(f'{number:g}' for number in NEAR)}"
+    _contents(report, caller, first, Arguments(a | far), words, lambda got: FINITE_MASKS | _lost_rows(got, near))
+
+
+def _lost_rows(got: np.ndarray, near: np.ndarray) -> dict[str, Mistake]:
+    """Rows that are 0 or not finite though their keys have values, where the scores of all of them have one sign."""
+    lost = (~np.isfinite(got) | (got == 0)).all(axis=-1, keepdims=True) & (near == near)
+    signs = {"underflows": lost & (near < 0), "overflows": lost & (near > 0)}
+    return {
+        f"exp_{verb}": Mistake(
+            result(partial(_where_lost, rows, got)),
+            f"rows whose scores are all near {' or '.join(f'{n:g}' for n in np.unique(near[rows.any(axis=(0, 1))]))} are lost: "
+            f"exp {verb}",
+            remedy="Subtract from all scores of a row the largest one that may be seen, in every block.",
+        )
+        for verb, rows in signs.items()
+        if got.ndim == 4 and rows.any()
+    }
+
+
+def _where_lost(rows: np.ndarray, got: np.ndarray, y: Any, a: Arguments) -> Any:
+    return np.where(rows & (y != 0), got, y)
 
 
 def is_linear(first: engine.Question, name: str) -> bool:
@@ -121,7 +181,6 @@ def _contents(
     try:
         got = caller(a)
         question = question_with(report, caller, first, a, wrong(got))
-        question.before = first
         got = reshaped(got, question)
     except (NotHere, ValueError):
         return
