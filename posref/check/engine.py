@@ -88,8 +88,8 @@ class Question:
         return {name: np.broadcast_to(bound + self._inside(name), self.right.shape) for name, bound in bounds.items()}
 
     def _inside(self, model: str) -> Any:
-        """What numbers that the op makes from whole numbers add to the allowed error."""
-        return model_of(model).c_amp * self.op.inside(self.a)
+        """What numbers that the op makes from whole numbers, and Fourier transforms, add to the allowed error."""
+        return model_of(model).c_amp * self.op.inside(self.a) + model_of(model).c_phase * self.op.spectral(self.a)
 
     @cached_property
     def wrong(self) -> dict[str, np.ndarray]:

@@ -119,6 +119,7 @@ class Op(NamedTuple):
     make: Callable[..., Arguments]
     mistakes: dict[str, Mistake]
     inside: Callable[[Arguments], Any] = lambda a: 0.0  # amplitude of what is made from whole numbers, which carry no error
+    spectral: Callable[[Arguments], Any] = lambda a: 0.0  # what a Fourier transform rounds, in unit roundoffs of float32
     meant: Callable[[Arguments], Any] = lambda a: True  # the elements that have a meaning; others may be anything
     further: Mapping[str, Mistake] = MappingProxyType({})  # mistakes of these settings, asked after all others
     tags: frozenset[str] = (
@@ -352,8 +353,8 @@ def _may_have_a_place(mistake: Mistake, f: Spec) -> bool:
 
 
 def _of_its_own(module: ModuleType, last: str) -> dict[str, Any]:
-    """`INSIDE`, `MEANT` and `TURNED` of the file, where the op has an entry, and its tags, those of `TAGS` among them."""
-    tables = {field: getattr(module, field.upper(), {}) for field in ("inside", "meant", "turned")}
+    """`INSIDE`, `SPECTRAL`, `MEANT` and `TURNED` of the file, where the op has an entry, and its tags, with those of `TAGS`."""
+    tables = {field: getattr(module, field.upper(), {}) for field in ("inside", "spectral", "meant", "turned")}
     tags = {"attention": attends(last), "gradient": "gradient" in last, getattr(module, "TAGS", {}).get(last): True}
     found = {field: table[last] for field, table in tables.items() if last in table}
     return found | {"tags": frozenset(tag for tag, holds in tags.items() if holds and tag)}
