@@ -21,7 +21,10 @@ def attend_by_offset(q, k, v, bias_by_offset=None, *, scale, causal: bool = True
     return attention.attend_by_offset(q, k, v, scale=scale, bias_by_offset=bias_by_offset, causal=causal, window=window)
 
 
-def attend_gradient(output_gradient, q, k, v, bias=None, mask=None, *, scale, of, key_heads=None):
+def attend_gradient(output_gradient, q, k, v, bias=None, mask=None, *, scale, of, key_heads=None, causal: bool = False):
+    # causal: no mask is handed in, and the last query stands at the last key
+    keys = np.arange(k.shape[-2])
+    mask = attention.causal_mask(keys[-q.shape[-2] :], keys) if causal else mask
     return entry(attention.attend_gradient(output_gradient, q, k, v, scale=scale, bias=bias, mask=mask), of)
 
 
@@ -64,7 +67,7 @@ def _column(sinks):
 
 ARRAYS = {
     "scores": lambda s: ending(painted((s.batch, s.heads, s.n_query, s.n_key), 1), 996, 1004, 1000),
-    "mask": padded_mask,
+    "mask": lambda s: None if s.get("causal") else padded_mask(s),
     "q": lambda s: ending(painted((s.batch, s.heads, s.n_query, s.head_dim), 1), 2048, -2048),
     "bias": lambda s: painted((s.heads, s.n_query, s.n_key), 6),
     "sinks": lambda s: painted((s.heads,), 6),
@@ -516,7 +519,20 @@ def _positioned(**change):
     return using(**{f"{name}_positions": new for name, new in change.items()})
 
 
+def _forgotten_keys(right, a):
+    """The weights of the forward pass, those of keys beyond a triangle at key 0 left out."""
+    if not a.get("causal"):
+        missing()
+    return lambda s, mask=None, *rest: np.where(np.tri(*s.shape[-2:]) > 0, right(s, mask, *rest), 0)
+
+
 FURTHER = {
+    "backward_left_aligned": Mistake(
+        inside(attention, "softmax", _forgotten_keys), kind="mask", only="attention.attend_gradient"
+    ).words("""
+        the backward pass has its triangle at key 0, the forward pass at the last key
+        Right for as many queries as keys; with more keys most gradients are 0.
+        Align both triangles at the last query and the last key."""),
     "all_seen_from_the_prefix": Mistake(
         lambda f, a: f(**a) | (np.arange(a.n) < a.prefixes[:, None])[..., None], only="prefix_mask"
     ).words("""
