@@ -4,6 +4,7 @@ Tried where no mistake of the op fits and no setting with another number. Nothin
 question, such as the length of the cache. `fitted` solves other numbers, and `relation` states a fact.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain, combinations, pairwise, permutations
@@ -117,6 +118,19 @@ REAL: dict[str, tuple[Change, str, str]] = {  # what is done to numbers
     "from_one": (lambda x: 1 - x, "are subtracted from 1", "Use them as given."),
     "centered": (lambda x: x - x.sum(axis=-1, keepdims=True) / x.shape[-1], "have their mean subtracted", "Subtract nothing."),
     "softmaxed": (_softmax, "go through a softmax", "Use them as given."),
+}
+ACTIVATIONS: dict[str, Change] = {
+    "silu": lambda x: x / (1 + np.exp(-x)),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "softplus": lambda x: np.log(1 + np.exp(x)),
+    "tanh": np.tanh,
+    "elu": lambda x: np.where(x > 0, x, np.exp(np.minimum(x, 0)) - 1),
+    "gelu": lambda x: x * (1 + np.vectorize(math.erf)(x / 2**0.5)) / 2,
+    "gelu_by_tanh": lambda x: x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x))) / 2,
+}
+REAL |= {
+    name: (change, f"go through {name.replace('_', ' ')}", "Apply an activation only where the contract has one.")
+    for name, change in ACTIVATIONS.items()
 }
 TRUTH: dict[str, tuple[Change, str, str]] = {
     "inverted": (np.logical_not, "have True and False exchanged", "Invert it."),
@@ -395,7 +409,8 @@ def _same_beyond(question: Question, name: str, shift: int) -> bool:
 def _positions(question: Question, arrays: dict[str, np.ndarray], truth: bool) -> Iterator[Named]:
     """Positions of one argument against those of the other shifted, all multiplied or divided, or summed over the batch."""
     names, powers = [name for name in arrays if name in POSITIONS or name == "coordinates"], () if truth else POWERS
-    lengths = {f"the number of {name.removesuffix('_positions')} positions": partial(_length, name) for name in names}
+    lengths: dict[str, Callable[[Arguments], int]] = {}
+    lengths |= {f"the number of {name.removesuffix('_positions')} positions": partial(_length, name) for name in names}
     if len(lengths) == 2 and names[0] != "offsets":
         lengths["the length of the cache"] = lambda a: abs(_length(names[0], a) - _length(names[1], a))
     shifts = {of(question.a): (words, of) for words, of in lengths.items() if of(question.a) > 1}

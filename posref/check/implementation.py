@@ -132,7 +132,7 @@ def check(
         check_gradient(report, caller, op, a)
         if seed is not None:
             seeded(report, caller, settings, question, seed)
-    elif question is not None:
+    elif question is not None and got is not None:
         distinguished(report, caller, op, settings, question)
         confirmed(report, caller, op, settings, question, reshaped(got, question))
         for each, (shapes, other) in _may_be_none(caller, settings).items():

@@ -143,3 +143,64 @@ def test_scores_far_from_0_show_what_stands_for_masked_ones(attend, name):
     report = check(attend, "attention.attend", scale=SCALE)
     assert [each.name for each in report.diagnosis] == ([name] if name else [])
     assert report.ok == (name is None), str(report)
+
+
+def convolved(x, kernel, bias, state):
+    rows = np.concatenate([state, x], axis=1)
+    return sum(rows[:, t : t + x.shape[1]] * kernel[:, t] for t in range(kernel.shape[1])) + bias
+
+
+def transformed(x, kernel, bias, state):
+    rows = np.concatenate([state, x], axis=1)
+    n, taps = rows.shape[1], kernel.shape[1]
+    size = n + taps
+    spectrum = np.fft.rfft(rows, size, axis=1) * np.fft.rfft(kernel[:, ::-1].T, size, axis=0)
+    return (np.fft.irfft(spectrum, size, axis=1)[:, taps - 1 : n] + bias).astype(np.float32)
+
+
+def silu(x):
+    return x / (1 + np.exp(-x))
+
+
+@pytest.mark.parametrize("bits", [8, 11])
+def test_a_convolution_by_fourier_transforms_passes_and_products_in_few_bits_do_not(bits):
+    assert check(transformed, "convolution.convolve", seed=5).ok
+    low = lambda x: np.ldexp(np.rint(np.ldexp(np.frexp(x)[0], bits)), np.frexp(x)[1] - bits)  # noqa: E731
+    products = lambda x, kernel, bias, state: convolved(low(x * 1.01), low(kernel / 1.01), bias, low(state * 1.01))  # noqa: E731
+    assert not check(products, "convolution.convolve").ok
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (lambda *a: silu(convolved(*a)), "result_silu"),
+        (lambda x, *a: convolved(silu(x), *a), "x_silu"),
+        (lambda *a: np.tanh(convolved(*a)), "result_tanh"),
+    ],
+)
+def test_an_activation_is_named(function, name):
+    assert [each.name for each in check(function, "convolution.convolve").diagnosis] == [name]
+
+
+def gradient_of_q(output_gradient, q, k, v, forward=None, backward=None):
+    """By the scores of a causal mask whose last query stands at the last key, or at other places."""
+    n, m = q.shape[2], k.shape[2]
+    triangles = [np.tri(n, m, m - n if place is None else place) > 0 for place in (forward, backward)]
+    scores = np.where(triangles[0], SCALE * q @ k.swapaxes(-1, -2), -np.inf)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights = np.where(triangles[1], weights / weights.sum(axis=-1, keepdims=True), 0)
+    by_weight = output_gradient @ v.swapaxes(-1, -2)
+    return SCALE * (weights * (by_weight - (weights * by_weight).sum(axis=-1, keepdims=True))) @ k
+
+
+@pytest.mark.parametrize(
+    ("places", "name"),
+    [({}, None), ({"backward": 0}, "backward_left_aligned"), ({"forward": 0, "backward": 0}, "causal_left_aligned")],
+)
+def test_a_causal_gradient_is_asked_of_kernels_without_a_mask(places, name):
+    def gradient(output_gradient, q, k, v):
+        return gradient_of_q(output_gradient, q, k, v, **places)
+
+    report = check(gradient, "attention.attend_gradient", of="q", scale=SCALE, causal=True)
+    assert [each.name for each in report.diagnosis] == ([name] if name else [])
+    assert report.ok == (name is None), str(report)

@@ -62,7 +62,9 @@ def _masked_as(number: float) -> Any:
     return inside(
         attention,
         "softmax",
-        lambda right: lambda s, mask=None, *rest: right(np.where(mask, s, number), None, *rest) if mask is not None else missing(),
+        lambda right: (
+            lambda s, mask=None, *rest: right(np.where(mask, s, number), None, *rest) if mask is not None else missing()
+        ),
     )
 
 
