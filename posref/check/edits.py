@@ -23,6 +23,7 @@ import numpy as np
 from posref.check.engine import NO_ANSWER, Named, Question, ratios
 from posref.check.fitted import explains, first_that_fits
 from posref.ops import Arguments, Mistake, NotHere
+from posref.ops.common import rounded
 from posref.ops.variation import steps, varied
 
 LEAST = 3  # different wrong numbers: fewer are met by some edit, whatever the cause
@@ -58,12 +59,14 @@ ALIKE = (
     {"exp", "exp2", "expm1"},
     {"sum", "mean", "max"},
 )
+FEW_BITS = 11, 8  # of float16 and bfloat16
 COMMUTATIVE = ast.Add, ast.Mult, ast.BitAnd, ast.BitOr
 FIXED = "shape", "dtype", "ndim", "size"  # what is asked of an array is no number of the formula
 APART = "posref._", "posref.ops", "posref.check"
 REFUSED = NameError, IndexError, KeyError, AttributeError, MemoryError, RecursionError, *NO_ANSWER
 DEPRECATED = FutureWarning, DeprecationWarning
 REMEDY = "Compare that line of the specification with yours."
+WIDER = "Keep that step in float32: numbers of 11 bits are those of float16, of 8 bits those of bfloat16."
 
 
 def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
@@ -97,6 +100,8 @@ def every(spec: Any, sizes: Collection[int] = ()) -> Iterator[Named]:
             for body in _bodies(chunked):
                 for edited, words in edits(body):
                     yield _mistake(body, words, partial(run, body=body, edited=edited), f", by chunks of {size} tokens")
+    for body in _bodies(spec):
+        yield from (_mistake(body, words, partial(_answer, body=body, edited=edited)) for edited, words in edits(body, True))
 
 
 def _sizes(a: Arguments, wrong: np.ndarray) -> list[int]:
@@ -108,8 +113,8 @@ def _sizes(a: Arguments, wrong: np.ndarray) -> list[int]:
 
 
 @cache
-def edits(function: FunctionType) -> tuple[tuple[FunctionType, str], ...]:
-    """Copies of a function with one expression changed, and words for each; no two are the same text.
+def edits(function: FunctionType, rounds: bool = False) -> tuple[tuple[FunctionType, str], ...]:
+    """Copies of a function with one expression changed, or rounded to few bits, and words for each; no two are the same text.
 
     >>> from posref.position_ids import cached
     >>> [words for _, words in edits(inspect.unwrap(cached))][:3]
@@ -137,7 +142,7 @@ def edits(function: FunctionType) -> tuple[tuple[FunctionType, str], ...]:
     found: dict[str, tuple[FunctionType, str]] = {}
     for shown, holder, key, node in [*_places(definition)]:
         before = ast.unparse(shown)
-        for other in _instead(node, names):
+        for other in _in_few_bits(node) if rounds else _instead(node, names):
             _put(holder, key, ast.fix_missing_locations(other))
             text, after = ast.unparse(definition), ast.unparse(other if shown is node else shown)
             if text not in found:
@@ -225,6 +230,12 @@ def _instead(node: ast.expr, names: dict[str, ast.expr | None]) -> Iterator[ast.
         yield _Renamed(exchanged).visit(copy.deepcopy(node))
 
 
+def _in_few_bits(node: ast.expr) -> Iterator[ast.expr]:
+    """What an operator or a function gives, stored in 16 bits."""
+    if isinstance(node, ast.BinOp | ast.Call):
+        yield from (ast.Call(ast.Name("rounded", ast.Load()), [node, ast.Constant(bits)], []) for bits in FEW_BITS)
+
+
 def _alike(node: ast.Attribute) -> list[ast.expr]:
     """Functions of the same kind: sin for cos."""
     others = sorted({other for some in ALIKE if node.attr in some for other in some} - {node.attr})
@@ -249,7 +260,7 @@ def _compiled(function: FunctionType, root: ast.Module) -> FunctionType:
     space: dict[str, Any] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)  # a number in the place of a function
-        exec(compile(root, "<edited>", "exec"), function.__globals__, space)
+        exec(compile(root, "<edited>", "exec"), function.__globals__ | {"rounded": rounded}, space)
     edited: FunctionType = space[function.__name__]
     return edited
 
@@ -297,5 +308,5 @@ def _mistake(body: FunctionType, words: str, wrong: Any, more: str = "") -> Name
     name, module = body.__name__.strip("_"), body.__module__.removeprefix("posref.")
     bug = f"with {words} in {module}.{name}{more}"
     return f"{name} with {words}{more}".replace("`", "").replace(" and ", " & "), Mistake(
-        wrong, bug, remedy=REMEDY, kind="edit"
+        wrong, bug, remedy=WIDER if "rounded(" in words else REMEDY, kind="edit"
     )

@@ -48,11 +48,19 @@ def exchanged(question: Question) -> Iterator[Named]:
 
 
 def neighbors(question: Question) -> Iterator[Named]:
-    """Each whole setting with 1 more or less: few bits are met by more distant numbers by chance."""
+    """Each whole setting with 1 more or less, or with another one added or subtracted: few bits are met by more distant
+    numbers by chance."""
     whole = {name: question.a[name] for name in _defaults(question.op) if type(question.a.get(name)) is int}
     for name, value in whole.items():
-        for other in (value - 1, value + 1):
-            yield _mistake(f"{name} {other}", f"{name} {other}", {name: other}, question.right.shape)
+        near = {value - 1: "", value + 1: ""}
+        near |= {
+            value + sign * more: f", {name} {verb} {other}"
+            for other, more in whole.items()
+            if other != name
+            for sign, verb in ((1, "plus"), (-1, "minus"))
+        }
+        for number, words in near.items():
+            yield _mistake(f"{name} {number}{words}", f"{name} {number}{words}", {name: number}, question.right.shape)
 
 
 def _defaults(op: ops.Op) -> dict[str, Any]:

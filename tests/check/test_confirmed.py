@@ -204,3 +204,12 @@ def test_a_causal_gradient_is_asked_of_kernels_without_a_mask(places, name):
     report = check(gradient, "attention.attend_gradient", of="q", scale=SCALE, causal=True)
     assert [each.name for each in report.diagnosis] == ([name] if name else [])
     assert report.ok == (name is None), str(report)
+
+
+def test_a_window_to_which_the_sinks_are_added():
+    def mask(query_positions, key_positions):
+        distance = back(query_positions, key_positions)
+        return ((distance >= 0) & ((distance < 8 + 4) | (key_positions[..., None, :] < 4))) * 1
+
+    (finding,) = check(mask, "position_ids.lambda_mask", window=8, sinks=4).diagnosis
+    assert finding.name == "window 12, window plus sinks"

@@ -64,3 +64,27 @@ def test_noise_is_no_edit(op):
         outputs = [*(right + errors), rng.permuted(right.ravel()).reshape(right.shape)]
     for got in outputs:
         assert not [*edits.hypotheses(question, np.asarray(got, dtype=float))]
+
+
+def delta_with_a_state_of(dtype):
+    """The gated delta rule, whose state is stored after each token."""
+
+    def attend(q, k, v, beta, log_gates, state):
+        outputs, state = [], state.astype(dtype).astype(float)
+        for t in range(q.shape[2]):
+            state = np.exp(log_gates[:, :, t].astype(float))[..., None] * state
+            error = v[:, :, t] - np.einsum("bhd,bhde->bhe", k[:, :, t], state)
+            state = state + np.einsum("bhd,bhe,bh->bhde", k[:, :, t], error, beta[:, :, t])
+            state = state.astype(dtype).astype(float)
+            outputs.append(np.einsum("bhd,bhde->bhe", q[:, :, t], state))
+        return np.stack(outputs, axis=2)
+
+    return attend
+
+
+def test_a_step_in_few_bits():
+    settings = {"features": None, "state_layout": "kv", "scale": 1}
+    (finding,) = check(delta_with_a_state_of(np.float16), "delta.attend", **settings).diagnosis
+    assert "rounded(s + beta[..., t, None, None] * k[..., t, :, None] * error, 11)" in finding.sentence
+    assert "11 bits are those of float16" in finding.remedy
+    assert check(delta_with_a_state_of(np.float32), "delta.attend", **settings).ok
