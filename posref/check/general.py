@@ -193,6 +193,7 @@ def _numbers(
             both = using(**{one: lambda a, n=other: a[n], other: lambda a, n=one: a[n]})
             words = f"{one} and {other} are exchanged"
             yield _mistake(f"{one}_and_{other}_exchanged", both, words, "Exchange them.")
+    yield from (each for name, value in arrays.items() if value.ndim == 1 and value.size > 2 for each in _joined(name, value))
     yield from _positions(question, arrays, truth)
     yield from shifts(question)
     if truth:
@@ -309,6 +310,16 @@ def _offsets(a: Arguments, got: np.ndarray) -> np.ndarray:
     if "key_positions" in a:
         return a.key_positions[..., None, :] - a.query_positions[..., :, None]
     return np.broadcast_to(np.arange(got.shape[-1]) - np.arange(got.shape[-1])[:, None], got.shape)
+
+
+def _joined(name: str, value: np.ndarray) -> Iterator[Named]:
+    """Entries that are counted together, as where boundaries are left out; of lengths this leaves the result its shape."""
+    last = value.size - 1
+    ways = {"after the first": [0, 1], "before the last": [0, last], "in pairs": [*range(0, last + 1, 2)]}
+    for words, starts in ways.items() if value.dtype.kind in "iu" else ():
+        wrong = using(**{name: lambda a, starts=starts: np.add.reduceat(a[name], starts)})
+        called = f"{name}_joined_{words.replace(' ', '_')}"
+        yield _mistake(called, wrong, f"{name} {words} are added up and taken for one", "Use every boundary.")
 
 
 def _in_bits(bits: int) -> Any:

@@ -213,3 +213,26 @@ def test_a_window_to_which_the_sinks_are_added():
 
     (finding,) = check(mask, "position_ids.lambda_mask", window=8, sinks=4).diagnosis
     assert finding.name == "window 12, window plus sinks"
+
+
+def documents(boundaries):
+    def mask(lengths):
+        ends = np.cumsum(lengths)
+        of = np.searchsorted(ends[boundaries(ends)], np.arange(ends[-1]), side="right")
+        return of[:, None] == of
+
+    return mask
+
+
+@pytest.mark.parametrize(
+    ("boundaries", "name"),
+    [
+        (lambda ends: slice(0, 1), "lengths_joined_after_the_first"),
+        (lambda ends: slice(len(ends) - 2, None), "lengths_joined_before_the_last"),
+        (lambda ends: slice(None), None),
+        (lambda ends: slice(0, 2), None),
+    ],
+)
+def test_boundaries_that_are_not_read_are_named(boundaries, name):
+    report = check(documents(boundaries), "position_ids.document_mask", causal=False)
+    assert [each.name for each in report.diagnosis] == ([name] if name else [])
