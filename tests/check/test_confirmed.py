@@ -236,3 +236,46 @@ def documents(boundaries):
 def test_boundaries_that_are_not_read_are_named(boundaries, name):
     report = check(documents(boundaries), "position_ids.document_mask", causal=False)
     assert [each.name for each in report.diagnosis] == ([name] if name else [])
+
+
+def in_two_parts(share):
+    """Attention over the keys before and from 3 on, merged by share(logsumexp)."""
+
+    def attend(q, k, v, mask):
+        scores, merged, total = np.where(mask, SCALE * q @ k.swapaxes(-1, -2), -1e30), 0.0, 0.0
+        top = scores.max(axis=-1, keepdims=True)
+        for part in (slice(3), slice(3, None)):
+            powers = np.where(mask, np.exp(scores - top), 0)[..., part]
+            size = powers.sum(axis=-1, keepdims=True)
+            with np.errstate(all="ignore"):
+                weight = np.where(size > 0, share(np.log(size)), 0)
+                merged, total = merged + weight * np.nan_to_num(powers / size) @ v[:, :, part], total + weight
+        return merged / total
+
+    return attend
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (np.exp, None),
+        (
+            lambda lse: np.exp(lse / np.log(2)),
+            "keys 0 to 2 and keys 3 to 6, each part right in itself, have wrong shares: the logsumexp",
+        ),
+        (lambda lse: 0 * lse + 1, "have equal shares: their logsumexps are not used"),
+        (lambda lse: np.exp(lse + lse**2), "each part right in itself, have wrong shares."),
+    ],
+)
+def test_parts_that_are_merged_wrongly_are_found(share, words):
+    report = check(in_two_parts(share), "attention.attend", scale=SCALE)
+    assert [each.name for each in report.diagnosis] == (["parts_merged"] if words else [])
+    assert report.ok if words is None else words in str(report)
+
+
+def test_a_bias_from_a_key_on_is_no_merge():
+    def attend(q, k, v, mask):
+        scores = SCALE * q @ k.swapaxes(-1, -2) + (np.arange(k.shape[2]) > 2)
+        return weighted(np.where(mask, scores, -1e30), v)
+
+    assert [each.name for each in check(attend, "attention.attend", scale=SCALE).diagnosis] == ["bias_added"]
