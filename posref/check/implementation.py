@@ -523,7 +523,7 @@ def _first(report: Report, caller: Caller, question: engine.Question, got: Any) 
         _of_masked_keys(report, caller, question)
     if not right and not report.diagnosis:
         call_repeats(report, caller, question, got)
-    if not right and not report.diagnosis:
+    if not right and not report.diagnosis and np.isfinite(got).all():
         other_reads(report, caller, question, got)
     if right and report.precision:
         ways = angles.recognized(question, got, report.precision.model)

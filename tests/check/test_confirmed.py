@@ -279,3 +279,21 @@ def test_a_bias_from_a_key_on_is_no_merge():
         return weighted(np.where(mask, scores, -1e30), v)
 
     assert [each.name for each in check(attend, "attention.attend", scale=SCALE).diagnosis] == ["bias_added"]
+
+
+def less_a_constant(number, lost):
+    """Scores in float32 less a number, not the largest of their row; what is not finite becomes `lost`."""
+
+    def attend(q, k, v, mask):
+        with np.errstate(all="ignore"):
+            powers = np.where(mask, np.exp((SCALE * q @ k.swapaxes(-1, -2) - number).astype(np.float32)), 0)
+            return np.nan_to_num(powers @ v / powers.sum(axis=-1, keepdims=True), nan=lost)
+
+    return attend
+
+
+@pytest.mark.parametrize("lost", [0.0, np.nan])
+def test_rows_that_are_lost_are_those_with_large_scores(lost):
+    report = check(less_a_constant(10, lost), "attention.attend", scale=SCALE)
+    assert "exactly the rows with a score beyond 1.26e+03, which exp does not hold in float32" in str(report)
+    assert "Find out" not in str(report)

@@ -72,7 +72,7 @@ def answered_rightly(
     part = Report(report.subject)
     got = reshaped(got, question)
     right = judged(part, question, got)
-    if not right and not part.diagnosis:
+    if not right and not part.diagnosis and np.isfinite(got).all():
         other_reads(part, caller, question, got)
     if len(part.diagnosis) > 1:
         hidden = unseen(report, first)
