@@ -8,12 +8,13 @@ Also called: position interpolation, interpolate_pos_encoding, resample_abs_pos_
 Definition. A table T of H by W patches, read at h by w places; each axis has its weights, n new places of m old ones:
 
     P[y, x] = sum_ab A[y, a] B[x, b] T[a, b]
-    place(t) = (t + 1/2) m / n - 1/2              transformers, timm, beit
+    place(t) = (t + 1/2) m / n - 1/2              transformers, timm, beit, siglip2
     place(t) = (t + 1/2) m / (n + 1/10) - 1/2     dino
     place(t) = t (m - 1) / (n - 1)                vilt: corners on corners
     A[t, a] = sum of cubic(place(t) - b, -3/4) over all b whose nearest row is a        transformers, dino
     A[t, a] = cubic((place(t) - a) / max(m / n, 1), -1/2), divided by its sum over a    timm
     A[t, a] = max(1 - |place(t) - a|, 0)          beit, place held in 0 .. m - 1; vilt
+    A[t, a] = max(1 - |place(t) - a| / max(m / n, 1), 0), divided by its sum over a     siglip2
     cubic(x, c) = (c + 2)|x|^3 - (c + 3)|x|^2 + 1          |x| <= 1
     cubic(x, c) = c |x|^3 - 5c |x|^2 + 8c |x| - 4c         1 < |x| < 2, else 0
 
@@ -24,7 +25,8 @@ Symbols.
 
 Conventions. Each is named after a library that follows it. "bicubic" means three different things: with c = -3/4 (torch), with
 c = -1/2 and a kernel that widens when patches get fewer (torch's antialias, timm), and with a scale that is a little too large
-(DINO). With as many places as rows nothing changes, but for "dino", whose code returns the table then.
+(DINO). "siglip2" is torch's bilinear with antialias: beit where patches get no fewer. With as many places as rows nothing
+changes, but for "dino", whose code returns the table then.
 
 Example. Two rows read at four places.
 
@@ -35,6 +37,7 @@ timm          [-0.0882  0.2071  0.7929  1.0882]
 dino          [-0.1063  0.2078  0.7417  1.0977]
 vilt          [0.     0.3333 0.6667 1.    ]
 beit          [0.   0.25 0.75 1.  ]
+siglip2       [0.   0.25 0.75 1.  ]
 
 Where implementations differ.
 
@@ -43,8 +46,7 @@ Where implementations differ.
       | interpolate_pos_encoding
     convention | transformers' DINOv2 with registers, RF-DETR, DeepSeek-OCR 2 | timm | 5.23.0
       | modeling_dinov2_with_registers.py
-    convention | transformers' SigLIP 2, VideoPrism | beit where patches get no fewer, else averages: none of these | 5.23.0
-      | modeling_siglip2.py: bilinear, antialias
+    convention | transformers' SigLIP 2, VideoPrism | siglip2 | 5.23.0 | modeling_siglip2.py: bilinear, antialias
     convention | MAE, detectron2 | transformers | 55145baee5 | detectron2 modeling/backbone/utils.py get_abs_pos
     convention | GLM-4V, GLM-Image: grid_sample, bicubic, border | transformers | 5.23.0 | modeling_glm4v.py
     convention | timm | timm | 1.0.31 | timm/layers/pos_embed.py resample_abs_pos_embed
@@ -67,7 +69,7 @@ import numpy as np
 
 from posref._contract import Array, Count, Number, Numbers, contract
 
-Convention = Literal["transformers", "timm", "dino", "vilt", "beit"]
+Convention = Literal["transformers", "timm", "dino", "vilt", "beit", "siglip2"]
 CONVENTIONS = get_args(Convention)
 
 
@@ -101,8 +103,9 @@ def weights(length: Count, new: Count, *, convention: Convention) -> Numbers[Arr
     place = (odd * (10 * length) / (10 * new + (1 if convention == "dino" else 0)) - 1) / 2
     if convention == "beit":
         return np.maximum(1 - np.abs(np.clip(place, 0, length - 1) - rows), 0)
-    if convention == "timm":
-        kernel = cubic((place - rows) / max(length / new, 1), a=-1 / 2)
+    if convention in ("timm", "siglip2"):
+        distance = (place - rows) / max(length / new, 1)
+        kernel = cubic(distance, a=-1 / 2) if convention == "timm" else np.maximum(1 - np.abs(distance), 0)
         return kernel / kernel.sum(axis=-1, keepdims=True)
     beyond = np.arange(-2, length + 2)  # rows beyond an end are its row
     return cubic(place - beyond, a=-3 / 4) @ np.where(np.clip(beyond, 0, length - 1)[:, None] == rows, 1, 0)

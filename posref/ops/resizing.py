@@ -20,7 +20,7 @@ def resize(table, *, height, width, convention):
 # The terms of the cubic for |x| <= 2, 15 + 12 + 6 + 3 at most; and those of both axes, whose weights sum to 1.5 at most.
 INSIDE = {"weights": lambda a: 40.0, "resize": lambda a: 120.0 * abs(a.table).sum(axis=(0, 1))}
 ARRAYS = {"table": lambda s: painted((3, 5, s.head_dim), 6)}
-NAMES = ("transformers", "timm", "dino", "vilt", "beit")
+NAMES = ("transformers", "timm", "dino", "vilt", "beit", "siglip2")
 
 
 def _as(convention):

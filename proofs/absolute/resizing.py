@@ -1,4 +1,4 @@
-"""Resizing: the weights of five conventions, entry by entry in fractions, and what they keep."""
+"""Resizing: the weights of six conventions, entry by entry in fractions, and what they keep."""
 
 from fractions import Fraction
 
@@ -29,9 +29,10 @@ def definition(t, m, n, convention):
         row[low] += 1 - part
         row[min(low + 1, m - 1)] += part
         return row
-    if convention == "timm":
+    if convention in ("timm", "siglip2"):
         stretch = max(Fraction(m, n), Fraction(1))
-        raw = [kernel((j - (t + half) * m / n + half) / stretch, -half) for j in range(m)]
+        shape = (lambda x: kernel(x, -half)) if convention == "timm" else lambda x: max(1 - abs(x), Fraction(0))
+        raw = [shape((j - (t + half) * m / n + half) / stretch) for j in range(m)]
         return [x / sum(raw) for x in raw]
     place = (t + half) * m / (n + (Fraction(1, 10) if convention == "dino" else 0)) - half
     first = place.numerator // place.denominator - 1
@@ -110,7 +111,7 @@ def antialias_is_for_shrinking():
 def as_many_places():
     """With as many places as rows nothing changes, but for DINO, whose scale is a little too large."""
     for m in range(1, 10):
-        for convention in ("transformers", "timm", "vilt", "beit"):
+        for convention in ("transformers", "timm", "vilt", "beit", "siglip2"):
             prove_that(off(m, m, convention, np.eye(m)) == 0, f"{convention}: {m} rows")
 
 

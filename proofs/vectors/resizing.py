@@ -1,4 +1,4 @@
-"""Resizing: a trained table of patches at other places, in five conventions."""
+"""Resizing: a trained table of patches at other places, in six conventions."""
 
 import mpmath
 import numpy as np
@@ -16,25 +16,27 @@ SOURCES = (
 CONVENTIONS = {
     "axes": "table (rows, columns, d), the result (height, width, d); weights (new, length)",
     "convention": "transformers: bicubic -3/4; timm: antialiased, -1/2; dino: a scale of (n + 0.1) / m; vilt: linear, corners "
-    "on corners; beit: linear, centres on centres",
+    "on corners; beit: linear, centres on centres; siglip2: linear, antialiased",
     "op resize": "the table at height x width places",
     "op weights": "of one axis: how much of each of `length` rows is read at `new` places",
 }
-REJECTED = (("resizing/timm/3x5-to-4x2/table", "no-convention", {"convention": None}, "missing", "Five are in use."),)
+REJECTED = (("resizing/timm/3x5-to-4x2/table", "no-convention", {"convention": None}, "missing", "Six are in use."),)
 REASONS = """
 mutant cubic: * ->  return np.where(x < 1, * | both cubics are 0 at 1
 mutant cubic: * ->  *np.where(x <= 2, * | the cubic and what is beyond it are 0 at 2
 """
-NAMES = ("transformers", "timm", "dino", "vilt", "beit")
+NAMES = ("transformers", "timm", "dino", "vilt", "beit", "siglip2")
+ALIKE = {"siglip2": "beit"}  # where places are no fewer
 FINE = ("f64", "f32")  # conventions are close, and 256 roundings bound a weight (proofs/absolute/resizing.py)
 
 
 def vectors():
     for name in NAMES:
+        kernel = "" if name in ("vilt", "beit", "siglip2") else " other_kernel"
         others = " ".join(f"as_{other}" for other in NAMES if other != name)
-        kernel = "" if name in ("vilt", "beit") else " other_kernel"
-        for length, new in ((4, 6), (5, 3)):
-            yield _weights(length, new, name, others + kernel)
+        grown = " ".join(f"as_{other}" for other in NAMES if ALIKE.get(other, other) != ALIKE.get(name, name))
+        yield _weights(4, 6, name, grown + kernel)
+        yield _weights(5, 3, name, others + kernel)
         if name == "vilt":
             yield _weights(3, 1, name, others)
         yield _resize((3, 5), (4, 2), name, others + kernel + " sides_exchanged nearest all_in_a_row")

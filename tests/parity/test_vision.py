@@ -154,13 +154,14 @@ def test_dinov2_with_registers_resizes_as_timm():
         assert np.allclose(got, ours, rtol=0, atol=64 * 2.0**-23 * np.abs(table).max()) == same
 
 
-def test_antialiased_lines_are_lines_unless_patches_get_fewer():
-    """SigLIP 2's and VideoPrism's."""
-    for m, n, same in ((4, 6, True), (5, 5, True), (7, 3, False)):
+def test_antialiased_lines():
+    """SigLIP 2's and VideoPrism's, which are BEiT's unless patches get fewer."""
+    for m, n, same in ((4, 6, True), (5, 5, True), (7, 3, False), (5, 4, False)):
         table = torch.randn(1, 2, m, m).double()
         theirs = numpy(torch.nn.functional.interpolate(table, size=(n, n), mode="bilinear", antialias=True))[0]
-        ours = resizing.resize(np.moveaxis(numpy(table)[0], 0, -1), n, n, convention="beit")
-        assert np.allclose(np.moveaxis(ours, -1, 0), theirs, rtol=0, atol=2.0**-42) == same
+        for convention, fits in (("siglip2", True), ("beit", same)):
+            ours = resizing.resize(np.moveaxis(numpy(table)[0], 0, -1), n, n, convention=convention)
+            assert np.allclose(np.moveaxis(ours, -1, 0), theirs, rtol=0, atol=2.0**-42) == fits
 
 
 def test_glm4v_resizes():
