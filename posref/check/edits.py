@@ -80,7 +80,8 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
     if wrong.sum() < MARKS if marks else len(values) < LEAST:
         return
     few = min(MOST // right.size, STEPS // max(right.shape[-2:-1], default=1))
-    tried = islice(every(question.op.spec, _sizes(question.a, wrong)), few)
+    coarse = any((rounded(got, bits) == got).all() for bits in FEW_BITS)  # a result in few bits says nothing of a step
+    tried = islice(every(question.op.spec, _sizes(question.a, wrong), not coarse), few)
     near = (each for each in tried if _explains(question, got, each))
     yield from first_that_fits(question, got, near)
 
@@ -90,8 +91,8 @@ def _explains(question: Question, got: np.ndarray, named: Named) -> bool:
     return answer is not None and answer.shape == got.shape and bool((answer == got).all() or explains(question, got, answer))
 
 
-def every(spec: Any, sizes: Collection[int] = ()) -> Iterator[Named]:
-    """All edits of what an op runs; then those of the same formula by chunks of so many tokens."""
+def every(spec: Any, sizes: Collection[int] = (), rounds: bool = True) -> Iterator[Named]:
+    """All edits of what an op runs; then those of the same formula by chunks of so many tokens; then steps in few bits."""
     for body in _bodies(spec):
         yield from (_mistake(body, words, partial(_answer, body=body, edited=edited)) for edited, words in edits(body))
     for core, chunked in _by_chunks(spec):
@@ -100,7 +101,7 @@ def every(spec: Any, sizes: Collection[int] = ()) -> Iterator[Named]:
             for body in _bodies(chunked):
                 for edited, words in edits(body):
                     yield _mistake(body, words, partial(run, body=body, edited=edited), f", by chunks of {size} tokens")
-    for body in _bodies(spec):
+    for body in _bodies(spec) if rounds else ():
         yield from (_mistake(body, words, partial(_answer, body=body, edited=edited)) for edited, words in edits(body, True))
 
 

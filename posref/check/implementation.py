@@ -20,7 +20,7 @@ from posref.check.report import Finding, Report
 from posref.check.rotary import angles, invariants, phases
 from posref.check.stages.gradients import check_gradient
 from posref.check.stages.inputs import far_scores, fine_numbers, large_features, low_scores, other_masks, small_features
-from posref.check.stages.later_questions import is_right, of_lengths_left, reshaped
+from posref.check.stages.later_questions import is_right, of_lengths_left, overflow, reshaped
 from posref.check.stages.positions import far_keys, far_positions, negative_positions
 from posref.check.stages.reads import other_reads
 from posref.check.stages.repeated_calls import call_repeats, reused_buffers, second_call, strides
@@ -519,6 +519,8 @@ def _first(report: Report, caller: Caller, question: engine.Question, got: Any) 
     right = judged(report, question, got, partial(phases.stages, call=caller), pairs=True) and decided(report, question)
     if got.any():  # zeros have one name
         invariants.check(report, question, got)
+    if not right:
+        overflow(report, caller, question, got)
     if not right and not report.diagnosis and not np.isfinite(got).all():
         _of_masked_keys(report, caller, question)
     if not right and not report.diagnosis:

@@ -52,15 +52,9 @@ def neighbors(question: Question) -> Iterator[Named]:
     numbers by chance."""
     whole = {name: question.a[name] for name in _defaults(question.op) if type(question.a.get(name)) is int}
     for name, value in whole.items():
-        near = {value - 1: "", value + 1: ""}
-        near |= {
-            value + sign * more: f", {name} {verb} {other}"
-            for other, more in whole.items()
-            if other != name
-            for sign, verb in ((1, "plus"), (-1, "minus"))
-        }
-        for number, words in near.items():
-            yield _mistake(f"{name} {number}{words}", f"{name} {number}{words}", {name: number}, question.right.shape)
+        sums = (value + sign * more for other, more in whole.items() if other != name for sign in (1, -1))
+        for number in dict.fromkeys((value - 1, value + 1, *sums)):
+            yield _mistake(f"{name} {number}", f"{name} {number}", {name: number}, question.right.shape)
 
 
 def _defaults(op: ops.Op) -> dict[str, Any]:

@@ -115,10 +115,14 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
     if not report.diagnosis and (words := weights.added(question, got)):
         report.diagnosis.append(Finding("bias_added", f"your output is that of right scores to which {words}", weights.REMEDY))
         report.advice.append(weights.REMEDY)
-    if not report.diagnosis and (words := weights.merged(question, got)):
-        sentence = f"your output is that of two parts that are merged: {words}"
-        report.diagnosis.append(Finding("parts_merged", sentence, weights.MERGE))
-        report.advice.append(weights.MERGE)
+    if not report.diagnosis and (parts := weights.merged(question, got)):
+        words, law = parts
+        if law:
+            sentence = f"your output is that of two parts that are merged: {words}: {law}"
+            report.diagnosis.append(Finding("parts_merged", sentence, weights.MERGE))
+            report.advice.append(weights.MERGE)
+        else:
+            report.failed("weights", words)
     return False
 
 

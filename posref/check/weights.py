@@ -43,11 +43,11 @@ def _solved(question: Question, got: np.ndarray) -> Solved | None:
     return Solved(got @ inverse, question.right @ inverse, off)
 
 
-def merged(question: Question, got: np.ndarray) -> str:
-    """That the keys before one place, and those from there on, have the right weights but for one factor in each row."""
+def merged(question: Question, got: np.ndarray) -> tuple[str, str] | None:
+    """That the keys before one place, and those from there on, have the right weights but for one factor in each row; its law."""
     solved = _solved(question, got)
     if solved is None or (np.abs(solved.theirs) > 4 * solved.off)[solved.right < 2.0**-40].any():
-        return ""
+        return None
     least = np.minimum(solved.theirs, solved.right)
     unsure = np.where(least > 0, 4 * solved.off / np.maximum(least, 2.0**-60), np.inf)
     clear = unsure < 2.0**-8
@@ -55,24 +55,24 @@ def merged(question: Question, got: np.ndarray) -> str:
         more = np.where(clear, np.log(solved.theirs / solved.right), np.nan)
     n = more.shape[-1]
     found = [each for cut in range(2, n - 1) if (each := _cut(more, np.where(clear, unsure, 0), solved.right, cut))]
-    return found[0] if len(found) == 1 else ""
+    return found[0] if len(found) == 1 else None
 
 
-def _cut(more: np.ndarray, unsure: np.ndarray, right: np.ndarray, cut: int) -> str:
+def _cut(more: np.ndarray, unsure: np.ndarray, right: np.ndarray, cut: int) -> tuple[str, str] | None:
     """What is said of the parts before and from `cut` on; nothing where a part has several factors in a row."""
     parts = [np.ma.masked_invalid(x) for x in (more[..., :cut], more[..., cut:])]
     most = [np.maximum(x.max(axis=-1), 2.0**-20) for x in (unsure[..., :cut], unsure[..., cut:])]
     if any((np.ma.filled(np.ma.ptp(x, axis=-1), 0) > 2 * each).any() for x, each in zip(parts, most, strict=True)):
-        return ""
+        return None
     apart = parts[0].mean(axis=-1) - parts[1].mean(axis=-1)
     both = ~np.ma.getmaskarray(apart)
     y, error = np.asarray(apart)[both], (most[0] + most[1])[both]
     if (np.abs(y) > 4 * error).sum() < ROWS:
-        return ""
+        return None
     x = np.log(right[..., :cut].sum(axis=-1)[both] / right[..., cut:].sum(axis=-1)[both])
     laws = [words for power, words in SHARES.items() if (np.abs(y - power * x) <= 2 * error + 2.0**-10).all()]
-    law = f": {laws[0]}" if len(laws) == 1 else ""
-    return f"keys 0 to {cut - 1} and keys {cut} to {more.shape[-1] - 1}, each part right in itself, have wrong shares{law}"
+    words = f"keys 0 to {cut - 1} and keys {cut} to {more.shape[-1] - 1}, each part right in itself, have wrong shares"
+    return words, laws[0] if len(laws) == 1 else ""
 
 
 def added(question: Question, got: np.ndarray) -> str:

@@ -16,7 +16,6 @@ from posref.ops import Arguments, Mistake, result
 from posref.ops.common import per_head
 
 PART = "Perhaps nothing is computed there; perhaps the inputs of this part are 0 or empty."
-SUBTRACT = "Subtract the largest score of each row from its scores, wherever exp is taken, and where parts are merged."
 EXP = 88  # from here on exp leaves float32
 SOME, FIRST = 12, 64  # rows that are listed, positions that are tried
 NAMES = {"batch": "batch rows", "heads": "heads", "tokens": "rows", "rows": "rows", "features": "features"}
@@ -182,10 +181,9 @@ def _lost(question: Question, got: np.ndarray, part: np.ndarray, words: str) -> 
         return []
     found = untouched(got, question.a, (part,))
     source = question.a[found.removeprefix("equals ")] if found.startswith("equals") else 0
-    large = _of_large_scores(question, part.any(axis=-1)) if found == "is 0" else ""
-    bug = f"{words} of the result {_plural(found)}{large}"
+    bug = f"{words} of the result {_plural(found)}"
     name = "part_zero" if found == "is 0" else "part_unchanged"
-    return [(name, Mistake(result(partial(_put, part, source)), bug, "", SUBTRACT if large else PART))] if found else []
+    return [(name, Mistake(result(partial(_put, part, source)), bug, "", PART))] if found else []
 
 
 def _entries(question: Question, part: np.ndarray, name: str) -> str:
@@ -229,22 +227,22 @@ def not_finite(question: Question, bad: np.ndarray) -> str:
     return (
         f"{bad.sum()} of {bad.size} values are NaN or infinite, the first at ({_listed(_place(bad))})"
         f"{_from(question, bad)}{where(bad, names(question))}{_columns(question, bad)}"
-        f"{_beyond_float16(question, bad)}{_causal(question, bad)}{_of_large_scores(question, bad.any(axis=-1))}"
+        f"{_beyond_float16(question, bad)}{_causal(question, bad)}"
     )
 
 
-def _of_large_scores(question: Question, rows: np.ndarray) -> str:
-    """That these rows are exactly those with a score beyond what exp holds in float32; nothing where queries are rotated."""
+def large_scores(question: Question, rows: np.ndarray) -> float | None:
+    """The least score of these rows if they are exactly those with a score beyond what exp holds; queries are not rotated."""
     a = question.a
     if not {"q", "k", "scale"} <= a.keys() or {"base", "frequencies"} & a.keys() or a.q.shape[:-1] != rows.shape:
-        return ""
+        return None
     scores = np.abs(attention.scores(a.q, attention.with_heads_of(a.q, a.k), scale=a.scale, bias=a.get("bias")))
     mask = a.get("mask")
     largest = (scores if mask is None else np.where(mask, scores, 0)).max(axis=-1)
     lost, others = largest[rows], largest[~rows]
     if not lost.size or not others.size or lost.min() < EXP or lost.min() <= others.max():
-        return ""
-    return f"; exactly the rows with a score beyond {lost.min():.3g}, which exp does not hold in float32"
+        return None
+    return float(lost.min())
 
 
 def _from(question: Question, wrong: np.ndarray) -> str:

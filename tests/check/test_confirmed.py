@@ -131,7 +131,7 @@ def with_a_maximum_of_at_least(least):
 @pytest.mark.parametrize(
     ("attend", "name"),
     [
-        (masked_as(-1e4), "masked_scores_-10000"),
+        (masked_as(-1e4), "masked_scores_above_-20000"),
         (masked_as(-1e30), None),
         (masked_as(-np.inf), None),
         (masked_as(-1e4, add=True), None),
@@ -212,7 +212,7 @@ def test_a_window_to_which_the_sinks_are_added():
         return ((distance >= 0) & ((distance < 8 + 4) | (key_positions[..., None, :] < 4))) * 1
 
     (finding,) = check(mask, "position_ids.lambda_mask", window=8, sinks=4).diagnosis
-    assert finding.name == "window 12, window plus sinks"
+    assert finding.name == "window 12"
 
 
 def documents(boundaries):
@@ -264,13 +264,13 @@ def in_two_parts(share):
             "keys 0 to 2 and keys 3 to 6, each part right in itself, have wrong shares: the logsumexp",
         ),
         (lambda lse: 0 * lse + 1, "have equal shares: their logsumexps are not used"),
-        (lambda lse: np.exp(lse + lse**2), "each part right in itself, have wrong shares."),
+        (lambda lse: np.exp(lse + lse**2), ""),
     ],
 )
 def test_parts_that_are_merged_wrongly_are_found(share, words):
     report = check(in_two_parts(share), "attention.attend", scale=SCALE)
     assert [each.name for each in report.diagnosis] == (["parts_merged"] if words else [])
-    assert report.ok if words is None else words in str(report)
+    assert report.ok if words is None else (words or "weights: keys 0 to 2 and keys 3 to 6, each part right in itself") in str(report)
 
 
 def test_a_bias_from_a_key_on_is_no_merge():
@@ -295,5 +295,16 @@ def less_a_constant(number, lost):
 @pytest.mark.parametrize("lost", [0.0, np.nan])
 def test_rows_that_are_lost_are_those_with_large_scores(lost):
     report = check(less_a_constant(10, lost), "attention.attend", scale=SCALE)
-    assert "exactly the rows with a score beyond 1.26e+03, which exp does not hold in float32" in str(report)
+    assert "the rows with a score beyond 1.26e+03 are lost, and right with smaller queries: exp overflows" in str(report)
     assert "Find out" not in str(report)
+
+
+def test_the_last_row_left_out_is_no_overflow():
+    """It is the row with large scores as well."""
+
+    def attend(q, k, v, mask):
+        result = weighted(np.where(mask, SCALE * q @ k.swapaxes(-1, -2), -1e30), v)
+        result[-1, -1, -1] = 0
+        return result
+
+    assert [each.name for each in check(attend, "attention.attend", scale=SCALE).diagnosis] == ["part_zero"]

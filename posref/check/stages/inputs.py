@@ -69,7 +69,7 @@ def _masked_as(number: float) -> Any:
 
 
 FINITE_MASKS = {
-    f"masked_scores_{number:g}": Mistake(
+    f"masked_scores_above_{2 * number:g}": Mistake(
         _masked_as(number),
         f"masked scores are a finite number between {2 * number:g} and {number / 50:g}: rows whose scores are all below it see "
         "masked keys",

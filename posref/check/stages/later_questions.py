@@ -1,16 +1,21 @@
 """Questions after the first: what is asked again, in other shapes or at other positions, and what a wrong answer says."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 import numpy as np
 
 from posref.check import engine, rounded
 from posref.check.call import Caller, Misbehaved
-from posref.check.report import Report
+from posref.check.report import Finding, Report
 from posref.check.stages.reads import other_reads
 from posref.check.verdict import ALL, judged, needed, unseen
+from posref.check.wrong_elements import large_scores
 from posref.ops import Arguments, Mistake, Op, probe
 from posref.ops.scaling import ByLength
+
+
+SUBTRACT = "Subtract the largest score of each row from its scores, wherever exp is taken, and where parts are merged."
 
 
 def reshaped(got: np.ndarray, question: engine.Question) -> np.ndarray:
@@ -72,12 +77,26 @@ def answered_rightly(
     part = Report(report.subject)
     got = reshaped(got, question)
     right = judged(part, question, got)
+    if not right:
+        overflow(part, caller, question, got)
     if not right and not part.diagnosis and np.isfinite(got).all():
         other_reads(part, caller, question, got)
     if len(part.diagnosis) > 1:
         hidden = unseen(report, first)
         keep_alone(part, [finding.name for finding in part.diagnosis if finding.name in hidden])
     return right or failed(report, name, part)
+
+
+def overflow(report: Report, caller: Caller, question: engine.Question, got: np.ndarray) -> None:
+    """Say that exp overflows, where exactly the rows with large scores are 0 or not finite, and right with smaller queries."""
+    largest = large_scores(question, (~np.isfinite(got) | (got == 0)).all(axis=-1))
+    if largest is None:
+        return
+    a = Arguments(question.a | {"q": question.a.q * 2.0 ** -np.ceil(np.log2(largest))})
+    with suppress(Misbehaved):
+        if is_right(engine.Question(question.op, a, question.models), caller(a)):
+            words = f"the rows with a score beyond {largest:.3g} are lost, and right with smaller queries: exp overflows"
+            report.diagnosis, report.advice = [Finding("exp_overflows", words, SUBTRACT)], [SUBTRACT]
 
 
 def keep_alone(report: Report, names: Sequence[str]) -> None:

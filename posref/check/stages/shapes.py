@@ -21,7 +21,7 @@ from posref.check.stages.later_questions import (
     reshaped,
     within_numbers,
 )
-from posref.check.verdict import judged
+from posref.check.verdict import ALL, judged
 from posref.ops import Arguments, Mistake, NotHere, Op, probe
 from posref.ops.scaling import ByLength
 
@@ -176,15 +176,16 @@ def confirmed(
         other = reshaped(caller(question.a), question)
     except Misbehaved:
         return
-    refuted = [name for name, mistake in claimed.items() if mistake and _refuted(question, other, name, mistake)]
+    refuted = [name for name, mistake in claimed.items() if mistake and _fits(question, other, name, mistake) is False]
     if len(refuted) < len(claimed):
         keep_alone(report, [name for name in claimed if name not in refuted])
         return
     part = Report(report.subject)
     judged(part, question, other)
-    fitting = [name for name, mistake in question.claimed.items() if not _refuted(first, got, name, mistake)]
+    fitting = [name for name, mistake in question.claimed.items() if _fits(first, got, name, mistake)]
     lines = {line for finding in report.diagnosis for line in finding.remedy.split("\n")}
     report.advice = [line for line in report.advice if line not in lines]
+    report.ambiguous = [line for line in report.ambiguous if not line.endswith(ALL)]
     words = ", ".join(f"{key}={value}" for key, value in shapes[0].items())
     report.diagnosis = [finding for finding in part.diagnosis if finding.name in fitting]
     report.advice += [line for line in part.advice if report.diagnosis]
@@ -192,11 +193,14 @@ def confirmed(
         report.ambiguous.append(f"{', '.join(refuted)} would explain this output, but not the output of {words} without gaps.")
 
 
-def _refuted(question: engine.Question, got: np.ndarray, name: str, mistake: Mistake) -> bool:
-    """Whether a mistake of another question has a place here and gives another output; its number is of that question."""
-    elsewhere = f"{name}, elsewhere"
-    answer = question.answer(elsewhere, mistake.wrong)
-    return answer is not None and answer.shape == got.shape and not question.fits(got, elsewhere, mistake.wrong)
+def _fits(question: engine.Question, got: np.ndarray, name: str, mistake: Mistake) -> bool | None:
+    """Whether a mistake of another question gives this output; None where it has no place here."""
+    elsewhere = f"{name}, elsewhere"  # its number is of that question
+    try:
+        answer = question.answer(elsewhere, mistake.wrong)
+    except IndexError:  # of as many texts or heads as there were
+        return None
+    return question.fits(got, elsewhere, mistake.wrong) if answer is not None and answer.shape == got.shape else None
 
 
 def _shapes(op: Op, settings: dict[str, Any], shapes: Iterable[dict[str, int]]) -> Iterator[dict[str, int]]:
