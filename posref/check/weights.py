@@ -44,7 +44,7 @@ def _solved(question: Question, got: np.ndarray) -> Solved | None:
 
 
 def merged(question: Question, got: np.ndarray) -> tuple[str, str] | None:
-    """That the keys before one place, and those from there on, have the right weights but for one factor in each row; its law."""
+    """That the keys before one place, and those from there on, have the right weights but for a factor per row; and its law."""
     solved = _solved(question, got)
     if solved is None or (np.abs(solved.theirs) > 4 * solved.off)[solved.right < 2.0**-40].any():
         return None
@@ -59,7 +59,7 @@ def merged(question: Question, got: np.ndarray) -> tuple[str, str] | None:
 
 
 def _cut(more: np.ndarray, unsure: np.ndarray, right: np.ndarray, cut: int) -> tuple[str, str] | None:
-    """What is said of the parts before and from `cut` on; nothing where a part has several factors in a row."""
+    """The words for the parts before and from `cut` on, and a law; nothing where a part has several factors in a row."""
     parts = [np.ma.masked_invalid(x) for x in (more[..., :cut], more[..., cut:])]
     most = [np.maximum(x.max(axis=-1), 2.0**-20) for x in (unsure[..., :cut], unsure[..., cut:])]
     if any((np.ma.filled(np.ma.ptp(x, axis=-1), 0) > 2 * each).any() for x, each in zip(parts, most, strict=True)):

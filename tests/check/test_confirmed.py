@@ -270,7 +270,11 @@ def in_two_parts(share):
 def test_parts_that_are_merged_wrongly_are_found(share, words):
     report = check(in_two_parts(share), "attention.attend", scale=SCALE)
     assert [each.name for each in report.diagnosis] == (["parts_merged"] if words else [])
-    assert report.ok if words is None else (words or "weights: keys 0 to 2 and keys 3 to 6, each part right in itself") in str(report)
+    assert (
+        report.ok
+        if words is None
+        else (words or "weights: keys 0 to 2 and keys 3 to 6, each part right in itself") in str(report)
+    )
 
 
 def test_a_bias_from_a_key_on_is_no_merge():

@@ -14,7 +14,6 @@ from posref.check.wrong_elements import large_scores
 from posref.ops import Arguments, Mistake, Op, probe
 from posref.ops.scaling import ByLength
 
-
 SUBTRACT = "Subtract the largest score of each row from its scores, wherever exp is taken, and where parts are merged."
 
 
