@@ -27,14 +27,14 @@ def per_head(positions: Any, x: Any) -> Any:
 
 
 def rounded(x: Any, bits: int) -> Any:
-    """To so many significant bits; a number with error rounds itself, a symbol has no bits.
+    """To so many significant bits; a number with error rounds itself, a symbol and a complex number have no bits.
 
     >>> rounded(np.array([257.0, 0.1]), 8)
     array([2.56000000e+02, 1.00097656e-01])
     """
     if hasattr(x, "rounded"):
         return x.rounded(bits)
-    if np.asarray(x).dtype == object:
+    if np.asarray(x).dtype.kind in "Oc":
         missing()
     fraction, exponent = np.frexp(np.asarray(x, dtype=float))
     return np.ldexp(np.rint(fraction * 2.0**bits) / 2.0**bits, exponent)

@@ -608,6 +608,8 @@ def _other_law(number: float, width: int, a: Arguments) -> Named | None:
         unscaled = (a.frequencies != 0) * number ** (-2 * np.arange(a.dim // 2) / width)
         remedy = "Use the given frequencies; check that the scaling of the configuration is read."
         bug = f"{law}{', not scaled' if number == float(f'{number:.3g}') else ''}; you asked for given ones"
+        steps = np.arange(len(a.frequencies)) / len(a.frequencies)
+        name = f"exponent_dim {width}" if np.allclose(a.frequencies, number**-steps, rtol=2.0**-20, atol=0) else name
         return name, _mistake(using(frequencies=unscaled), bug, remedy, "base")
     if width:
         name = name if number != a.base else f"exponent_dim {width}"

@@ -91,7 +91,7 @@ def _without_gaps(a: Arguments) -> dict[str, int]:
     """The extents of a question with every offset up to three times what limits them."""
     limits = [a[name] for name in probe.LIMITS if isinstance(a.get(name), int)]
     n = int(np.clip(3 * max(limits, default=0), *DENSE)) | 1  # of no tile
-    return {"batch": 1, "n_query": n, "n_key": n}
+    return {"n_query": n, "n_key": n}
 
 
 def large_counts(report: Report, caller: Caller, first: engine.Question) -> None:
