@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from posref.check import check
+from posref.ops import NotHere
+from posref.ops.common import rounded
 
-UNSAID = "would explain this output, but not the output of batch=1, n_query=33, n_key=33 without gaps."
+UNSAID = "would explain this output, but not the output of n_query=33, n_key=33 without gaps."
 
 
 def back(query_positions, key_positions):
@@ -312,3 +314,19 @@ def test_the_last_row_left_out_is_no_overflow():
         return result
 
     assert [each.name for each in check(attend, "attention.attend", scale=SCALE).diagnosis] == ["part_zero"]
+
+
+def test_a_name_of_one_text_alone_is_asked_again():
+    def mask(query_positions, key_positions):
+        distance = back(query_positions, key_positions)
+        return ((distance >= 0) & (distance < 8 + 3 * (query_positions[..., None] % 2))) * 1
+
+    report = check(mask, "attention.window_mask", width=8, causal=True)
+    assert not report.diagnosis
+    assert "would explain this output, but not" in str(report)
+
+
+def test_complex_steps_are_not_rounded():
+    """What is cast to a real number loses more than bits."""
+    with pytest.raises(NotHere):
+        rounded(np.array([1j]), 8)

@@ -160,9 +160,9 @@ def narrow(width, over):
 def test_fewer_features_turn_than_asked(dim):
     """The base is that of the width that turns, or of the one that was asked, and no power of it, such as 1e32 for 1e4."""
     asked = [{"schedule": "llama3", "base": 5e5, **LLAMA3}, {"frequencies": plain(1e4, dim)}, {"base": 5e5}]
-    for settings in asked:
+    for settings, name in zip(asked, ("wrong_base 10000", "exponent_dim 16", "wrong_base 10000"), strict=True):
         report = check_rope(narrow(16, 16), dim=dim, layout="half", **settings)
-        assert [finding.name for finding in report.diagnosis] == ["rotary_dim 16 and wrong_base 10000"], report
+        assert [finding.name for finding in report.diagnosis] == [f"rotary_dim 16 and {name}"], report
     for settings, name in zip(asked, ("wrong_base 10000", None, "wrong_base 10000"), strict=True):
         report = check_rope(narrow(16, dim), dim=dim, layout="half", **settings)
         assert [finding.name for finding in report.diagnosis] == [" and ".join(filter(None, ("rotary_dim 16", name)))], report
