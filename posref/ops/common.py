@@ -26,6 +26,15 @@ def per_head(positions: Any, x: Any) -> Any:
     return positions[:, None] if x.ndim == 4 and positions.shape == (x.shape[0], x.shape[2]) else positions
 
 
+def transformed(rows: np.ndarray, kernel: np.ndarray) -> np.ndarray:
+    """What a convolution by Fourier transforms of N rows rounds: each of log2 N steps of three transforms, by u |x| |kernel|.
+
+    A transform keeps norms, so that the error of a step is as large at every row as the largest rows make it.
+    """
+    norms = np.sqrt((rows**2).sum(axis=-2, keepdims=True) * (kernel**2).sum(axis=-1))
+    return 3 * np.log2(rows.shape[-2] + kernel.shape[-1]) * norms
+
+
 def rounded(x: Any, bits: int) -> Any:
     """To so many significant bits; a number with error rounds itself, a symbol and a complex number have no bits.
 

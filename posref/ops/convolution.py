@@ -3,7 +3,7 @@
 import numpy as np
 
 from posref.ops import Mistake, missing, using
-from posref.ops.common import in_texts
+from posref.ops.common import in_texts, transformed
 from posref.ops.probe import painted
 from posref.state import convolution
 
@@ -23,18 +23,10 @@ def keep(x, kernel, state):
     return convolution.causal(x, kernel, state=state).state
 
 
-def _transformed(a):
-    """What a convolution by Fourier transforms of N rows rounds: each of log2 N steps of three transforms, by u |x| |kernel|.
-
-    A transform keeps norms, so that the error of a step is as large at every row as the largest rows make it.
-    """
-    taps = a.kernel.shape[-1]
-    rows = np.concatenate([a.get("state", a.x[..., :0, :]), a.x], axis=-2)
-    norms = np.sqrt((rows**2).sum(axis=-2, keepdims=True) * (a.kernel**2).sum(axis=-1))
-    return 3 * np.log2(rows.shape[-2] + taps) * norms
-
-
-SPECTRAL = {"convolve": _transformed, "packed": _transformed}
+SPECTRAL = dict.fromkeys(
+    ("convolve", "packed"),
+    lambda a: transformed(np.concatenate([a.get("state", a.x[..., :0, :]), a.x], axis=-2), a.kernel),
+)
 EXTENTS = {"width": 4}
 ARRAYS = {
     "x": lambda s: painted((s.batch, s.n_key, s.head_dim), 1),
