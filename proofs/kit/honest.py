@@ -257,6 +257,15 @@ def unlike_any(t, arguments):
     return ""
 
 
+def words_left_out(t, words):
+    """Words of an argument that did not run, although the theorem speaks of all of them."""
+    for (function, name), (taken, ran) in words.items():
+        left = [word for word in taken if isinstance(word, str) and word not in ran]
+        if left and re.search(rf"\b(all|any|every|each|both|either) {name}s?\b", f"{t.sizes} {t.statement}"):
+            return f"says every {name}, and calls {function} without {name}={left[0]!r}"
+    return ""
+
+
 # the expected value
 
 

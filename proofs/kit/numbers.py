@@ -18,7 +18,7 @@ import itertools
 import types
 import zlib
 from contextlib import ExitStack, suppress
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 import sympy as sp
@@ -82,7 +82,7 @@ def check(theorem, sizes=SIZES):
         if compared or silence(theorem):
             break
     problem = honest.unlike_any(theorem, _arguments(calls)) or honest.elsewhere(theorem, *_symbols(calls))
-    if problem := problem or _one_name_for_two(calls):
+    if problem := problem or honest.words_left_out(theorem, _words(calls)) or _one_name_for_two(calls):
         raise NotProved(problem)
     return compared
 
@@ -100,6 +100,17 @@ def _arguments(calls):
     words = {frozenset(["numbers"]): "numbers"} | {frozenset(["numbers", sign]): "one sign" for sign in "+-"}
     words[frozenset(["numbers", "whole"])] = "whole numbers"
     return {key: words.get(frozenset({"numbers", *kinds}), "symbols") for key, kinds in found.items()}
+
+
+def _words(calls):
+    """The words that arguments had in all calls together, and those that their contracts take, by function and argument."""
+    found = {}
+    for call in calls:
+        rules = getattr(call.function, "contract", None) and call.function.contract.arguments
+        for name, value in call.arguments.items() if rules else ():
+            if isinstance(value, str) and (taken := get_args(rules[name].rule)):
+                found.setdefault((python_function(call.function).__name__, name), (taken, set()))[1].add(value)
+    return found
 
 
 def _symbols(calls):

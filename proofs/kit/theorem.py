@@ -187,6 +187,10 @@ class Theorem:
         try:
             run_cases(control)
         except Refuted as refutation:
+            if any(isinstance(node, ast.Raise) for helper in honest.helpers(control) for node in ast.walk(honest.tree(helper))):
+                raise Unsound(
+                    f"the control {control.__name__} of {self.name} raises an error of its own; compare a result"
+                ) from None
             if claim := honest.of_numbers_alone(control):
                 raise Unsound(
                     f"the control {control.__name__} of {self.name} claims {claim}, which no result is part of"

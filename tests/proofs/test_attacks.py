@@ -877,7 +877,7 @@ SAID = [
     (itself_beside_another_claim, double, "one", {}, r"compares double\(x\) with itself"),
     (a_result_left_lying, double, "one", {}, r"ignores what double\(x\) returns; compare it"),
     (pinned_by_a_default, double, "one", {}, "takes arguments; a theorem is run without any"),
-    (turns_of_which_nobody_knows_how_many, summed, "every n", {}, "leaves how often a loop runs, with 1; compare it"),
+    (turns_of_which_nobody_knows_how_many, summed, "every n", {}, r"leaves how often a loop runs, with [1n]; compare it"),
 ]
 
 
@@ -892,6 +892,31 @@ def test_what_is_said_and_not_shown_is_refused(body, function, sizes, said, prob
     t = theorem(of=[function], sizes=sizes, **said)(body)
     with pytest.raises((NotProved, Unsound), match=problem):
         examined(t)
+
+
+def in_one_layout():
+    """Both layouts split in halves."""
+    x = symbols("x", 1, 4)
+    prove_equal(pairing.split(x, "half")[0], x[:, :2])
+
+
+def test_who_speaks_of_all_words_runs_them():
+    t = theorem(of=[pairing.split], sizes="d = 4, both layouts", as_written="formula")(in_one_layout)
+    with pytest.raises(NotProved, match="says every layout, and calls split without layout='interleaved'"):
+        numbers.check(t)
+
+
+def raised():
+    """double(x) = x"""
+    double(symbols("x", 2))
+    raise Refuted("x = 1: double(x) is 17, expected 1")
+
+
+def test_a_control_is_refuted_by_a_claim():
+    t = theorem(of=[double], sizes="one", **CODE)(one_cell)
+    t.control(raised)
+    with pytest.raises(Unsound, match=r"the control raised of .* raises an error of its own; compare a result"):
+        t.check_controls()
 
 
 def test_an_example_says_where_it_ends():
