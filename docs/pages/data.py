@@ -114,8 +114,7 @@ def neighbours(name):
         home, last = s.name.rsplit(".", 1)
         systems = {home, *(of.rsplit(".", 1)[0] for of in s.of)} & set(discovery.names())
         if home in systems and name in systems and len(systems) == 2 and len(s.statement) < 250:
-            (other,) = systems - {name}
-            found.setdefault(other, (text.pretty(s.statement), f"{overview.href(home)}#{last}"))
+            found.setdefault(*(systems - {name}), (text.pretty(s.statement), f"{overview.href(home)}#{last}"))
     nearest = [other for other in sorted(NAMES, key=overview.importance) if other in found][:6]
     return [(overview.short(other), overview.href(other), *found[other]) for other in nearest]
 
@@ -136,8 +135,7 @@ def _few(names, most=6):
 def figures(name):
     """The pictures of a system; one that has none of its own shows its attention."""
     own = [figure(key) for key, (of, _, _) in PICTURES.items() if name in of.split()]
-    alone = overview.example(name) is not None and not own
-    return [figure("attention", overview.alone, name)] if alone else own
+    return own or ([figure("attention", overview.alone, name)] if overview.example(name) is not None else [])
 
 
 def figure(key, draw=None, *given):
