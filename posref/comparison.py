@@ -53,6 +53,7 @@ def table() -> list[Row]:
     return [row(system.name) for system in discovery.systems()]
 
 
+@functools.cache
 def row(name: str) -> Row:
     """One system.
 
