@@ -38,8 +38,7 @@ A row says what a configuration does not: `like` another row, then what differs.
                 trained numbers, sizes, and the convolution before it
     read        kinds of attention that are described; absent: all
     input       learned, where a learned table is added to the patches before the first layer, beside the rotation
-    only        {key: values}: a file with another value of this key is not described; "given": any value, but one;
-                each element of a list is one of the values
+    only        {key: values}: a file with another value, or with another one in a list, is not described; "given": all but none
     encoder, decoder, crossing  what these layers have, where it is not `encoding`; crossing: the attention to the encoder
     also        what is added to the scores, beside a table at the input
     buckets, reach  keys of T5's bias, of other names; gated: its rows have a gate
