@@ -40,7 +40,6 @@ REASONS = """
 *: if weights.size > 0:  ->  if weights.size > -1: | nothing is written to an empty array
 *: if out.size == 0:  ->  if out.size == -1: | nothing is written to an empty array
 *shaw.attend: threads = *  ->  * | any number of threads adds the same sums, and _scores has refused what is no number
-*entries.add: laid = * or *  ->  *(key_rows is None and (np* | entries that are looked up are those that are laid out
 *entries.calls: columns = * - rows.start*  ->  * + rows.start* | what is beyond the rows of a piece is not read
 *entries.add: within = *  ->  * np.result_type(?, ?) | in a place of its own the content has the same bits
 *_pairs.stacks: own = *(axes, 1)*  ->  *(axes, 2)* | one axis of heads more is gone through
