@@ -19,6 +19,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     forward     the positions that the module takes, where they are not 0, 1, 2, ..
     kinds       rule of the layers (posref.explain.layer_kinds); layers: the key that counts them, where it is another one
     window      which kinds see a window: its key, what is added to it, whether it reaches to both sides
+    stretched   kinds whose patches are counted so that the columns of the picture have the places of those of one window
     nope        which kinds do not rotate, or the key of a list
     class       the type whose code transformers has, where transformers has no type of this name
     rows        which row of a learned table a token reads (posref.explain.positions); absent: row n; of a bias, its tokens
@@ -31,7 +32,9 @@ A row says what a configuration does not: `like` another row, then what differs.
     norm        of queries and keys, not of latents they are made of: before or after the rotation; norm_if: a boolean key of
                 the file that decides it; norm_of: "turned" layers alone, or kinds
     indexer     how it reads pairs; shared_selection: the file says which layers have none and take the keys of the last one
-    shifts      of windows: everywhere, or in no layer that one window covers: by the picture, or by the file's image_size
+    grid        of Swin: keys of the sides of the picture and of a patch; stages: equal, where no stage merges patches
+    shifts      of windows: everywhere, or in no layer that one window covers: by the picture, by the file's image_size, or by
+                one picture, where all have one size
     file        the part of modeling_FILE.py that is not the module's name
     cached      positions after a cache, for models that do not continue the count
     state       layers that keep a state (posref.explain.state_layers): the op of posref.state, formulas of its arguments in the
@@ -859,6 +862,16 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
     "sapiens2": {"like": "dinov3_vit", "norm": "before", "norm_if": "use_qk_norm"},
     "gemma4_vision": {"like": "axial", "axes": "blocks", "scale": 1.0, "norm": "before"},
+    "sam3_vit_model": {
+        "like": "axial",
+        "layout": "interleaved",
+        "axes": "wh",
+        "head": "hidden",
+        "kinds": {"rule": "global_by_list", "keys": ()},
+        "stretched": ["full_attention"],
+        "input": "learned",
+        "patches": "axes.grid(height, width): row and column of each patch, in its window or in a picture without windows",
+    },
     "step3p5_vision": {"like": "axial", "axes": "wh", "input": "learned"},
     "inkling2_vision": {"like": "axial", "axes": "wh_from_one", "input": "learned", "layout": "interleaved"},
     "kimi_k25_vision": {"like": "axial", "layout": "half", "axes": "wh_alternating"},
@@ -1284,10 +1297,18 @@ FAMILIES |= {
     "sew-d": {"like": "deberta", "encoding": "convolution_input", "also": "disentangled"},
     "deberta": {"encoding": "disentangled", "scale": "terms", "stacks": "one", "causal": False},
     "xlnet": {"encoding": "xlnet", "scale": "head", "stacks": "one", "causal": "attn_type", "asks": False},
-    "swin": {"encoding": "swin", "scale": "head"},
+    "swin": {"encoding": "swin", "scale": "head", "whole": "embed_dim", "grid": ("image_size", "patch_size")},
+    "clap_audio_model": {
+        "like": "swin",
+        "whole": "patch_embeds_hidden_size",
+        "grid": ("spec_size", "patch_stride"),
+        "shifts": "by one picture",
+        "file": "clap",
+    },
     "donut-swin": {"like": "swin", "file": "donut_swin"},
     "maskformer-swin": {"like": "swin", "shifts": "everywhere", "file": "maskformer_swin"},
-    "swinv2": {"encoding": "swin_v2", "scale": None, "shifts": "by the file"},
+    "swinv2": {"like": "swin", "encoding": "swin_v2", "scale": None, "shifts": "by the file"},
+    "swin2sr": {"like": "swinv2", "stages": "equal"},
 }
 FAMILIES |= {name: {"like": row} for row, names in TABLES.items() for name in names.split()}
 OWN_HEAD_DIM = "deit dinov2 dinov2_with_registers ijepa pixio radio vit vit_mae vit_msn"

@@ -84,9 +84,6 @@ REASONS = {
         "a model of timm at the input, then RoPE; not compared, since its module needs timm": "pe_video_encoder",
         "sinusoids at the input, counted on by the decoder from context_length": "time_series_transformer",
         "sinusoids at the input, counted on by the decoder from context_length; queries are chosen by their scores": "informer",
-        "RoPE of column and row, which layers of the whole picture scale by window_size / rows; a learned table at the input": (
-            "sam3_vit_model"
-        ),
         "RoPE of row and column in turn, and windows on both sides": "neomme",
         "2-D sinusoids, which a network scales in each layer, are added to queries and keys; sinusoids of the boxes of objects "
         "stand beside their features": "dab-detr",
@@ -100,8 +97,6 @@ REASONS = {
         "terms of sinusoids of the distance, as in Transformer-XL, within blocks of frames": "gemma3n_audio gemma4_audio",
         "a learned bias for each offset up to bias_max_distance, and convolutions": "phi4_multimodal_audio",
         "neighbourhood attention with a learned bias for each offset; not compared, since its module needs natten": "dinat",
-        "the biases of Swin, of a picture made of sound": "clap_audio_model",
-        "the biases of Swin v2, of stages of one size": "swin2sr",
         "Inkling's bias, of queries and keys whose lengths are cut, with sinks made of the tokens": "inkling2_text",
         "rows of codebooks: each of them has weights of its own": "moshi_depth",
         "a learned table at the input; layers see windows of the picture": "hiera sam2_hiera_det_model",
@@ -180,9 +175,10 @@ def stacks(settings):
 def _another_name(key, found):
     """Whether a count is that of another key: vt_num_hidden_layers beside num_hidden_layers, or one of two names of MTP.
 
-    The depth of a class with num_hidden_layers counts no layers in which tokens meet (Janus: those of its aligner).
+    The depth of a class with num_hidden_layers counts no layers in which tokens meet (Janus: those of its aligner); beside
+    depths, num_hidden_layers counts stages (CLAP) or repeats their sum (GroupViT).
     """
-    if key == "depth" and "num_hidden_layers" in found:
+    if {"depth": "num_hidden_layers", "num_hidden_layers": "depths"}.get(key) in found:
         return True
     numbers = [other for other in found if other.startswith(("num_", "n_"))]
     same = [other for other in numbers if other != key and found[other] == found[key]]

@@ -232,7 +232,11 @@ def _full_by_list(settings, i, count):
 
 
 def _global_by_list(settings, i, count):
-    return FULL if i in settings["global_attn_indexes"] or settings["window_size"] == 0 else "window_attention"
+    return (
+        FULL
+        if i in (settings["global_attn_indexes"] or (7, 15, 23, 31)) or settings["window_size"] == 0
+        else "window_attention"
+    )
 
 
 def _gpt_neo(settings, i, count):

@@ -9,6 +9,7 @@ key, and `posref.explain.traps` says so.
 import copy
 
 from posref.explain.configuration import Keys, shown
+from posref.explain.unrotated_layers import sides
 
 NESTED = {"nested": True}  # parameters of one kind of layer, in a dictionary of its own
 TRAINED_LENGTH = ("llama3", "yarn", "longrope")
@@ -95,6 +96,15 @@ def _without_scaling(settings, kinds):
     found = _dictionary(settings, "rope_parameters") or {}
     found.setdefault("rope_theta", _base(settings))
     return dict.fromkeys(kinds, _standard(settings, found, flat=True))
+
+
+def _axial(settings, kinds):
+    """SAM 3 counts columns and rows of a whole picture in steps of window_size / columns (modeling_sam3.py)."""
+    found = _flat(settings, kinds)
+    for kind in set(settings.family.get("stretched", ())) & set(found):
+        picture, patch = (sides(settings, key)[0] for key in ("image_size", "patch_size"))
+        found[kind] = found[kind] | {"stretch": picture // patch / settings.count("window_size")}
+    return found
 
 
 def _llama4_vision(settings, kinds):
@@ -289,7 +299,7 @@ RULES = {
     "deepseek_v4": _deepseek_v4,
     "step3p5": _step3p5,
     "ultrabert": _ultrabert,
-    "axial": _flat,
+    "axial": _axial,
     "llama4_vision": _llama4_vision,
     "esm": _fixed(10000.0, "rope_theta"),
     "dinov3": _fixed(100.0, "rope_theta", "axial"),

@@ -186,6 +186,9 @@ def _axial(values, head_dim, base, settings):
             both, 1.0, head_dim, float(base), None, f"rope.frequencies({head_dim}, {base}), even ones by row, odd by column"
         )
     found = rope.frequencies(head_dim // 2, float(base))
+    if values.get("stretch", 1.0) != 1.0:
+        stretched = _scaled("linear", found, head_dim, float(base), {"factor": values["stretch"]})
+        return stretched._replace(call=f"{stretched.call.replace(str(head_dim), str(head_dim // 2), 1)} for each axis")
     return Schedule(found, 1.0, head_dim, float(base), None, f"rope.frequencies({head_dim // 2}, {base}) for each axis")
 
 

@@ -1,7 +1,8 @@
 """Layers of Swin: the patches of one window see each other, and every second layer rolls the picture before windows are cut.
 
 Swin and Donut do not roll a picture of which one window covers the height or the width; Swin v2 asks the height of the picture
-of the file, and MaskFormer's Swin rolls every picture. Each stage has half of the rows and columns of the one before.
+of the file, and MaskFormer's Swin rolls every picture. Each stage has half of the rows and columns of the one before, and twice
+the width; in Swin2SR all stages have the same.
 """
 
 from dataclasses import replace
@@ -32,9 +33,14 @@ def stages(settings):
 
 def grid(settings, stage):
     """Rows and columns of a stage, of the picture of the file. What is left over is padded; Swin v2 leaves it out here."""
-    sides = zip(*(unrotated_layers.sides(settings, key) for key in ("image_size", "patch_size")), strict=True)
-    step = 2**stage
+    sides = zip(*(unrotated_layers.sides(settings, key) for key in settings.family["grid"]), strict=True)
+    step = growth(settings, stage)
     return [image // (patch * step) if _by_the_file(settings) else -(-image // (patch * step)) for image, patch in sides]
+
+
+def growth(settings, stage):
+    """How many times wider a stage is than the first; it has as many times fewer rows and columns."""
+    return 1 if settings.family.get("stages") == "equal" else 2**stage
 
 
 def _by_the_file(settings):
@@ -52,7 +58,8 @@ def _window(settings, stage):
 
 
 def _group(settings, stage, indices, heads, window, shift):
-    width, encoding = settings.count("embed_dim") * 2**stage // heads, settings.family["encoding"]
+    first, encoding = settings.count(settings.family["whole"]), settings.family["encoding"]
+    width = first * growth(settings, stage) // heads
     v2 = encoding == "swin_v2"
     height, columns = grid(settings, 0)
     return replace(

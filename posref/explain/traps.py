@@ -348,9 +348,10 @@ def _rolls(settings, groups):
     shifted = any(group.kind == "shifted_window_attention" for group in groups)
     if settings.family["encoding"] == "swin_v2" and shifted:
         yield "transformers 5.23.0 adds the mask of rolled windows twice: -200, not -100"
-    if settings.family["encoding"] != "swin" or "shifts" in settings.family:
+    shifts = settings.family.get("shifts")
+    if settings.family["encoding"] != "swin" or shifts == "everywhere":
         return
-    if shifted:
+    if shifted and shifts is None:
         yield (
             "layers roll as they do for a picture of image_size; a layer of transformers 5.23.0 that once saw a picture which "
             "one window covers rolls no larger one afterwards, and those of a backbone roll every picture"
@@ -358,7 +359,8 @@ def _rolls(settings, groups):
     for stage in range(len(swin_layers.stages(settings))):
         sides, window = swin_layers.grid(settings, stage), settings.count("window_size")
         if min(sides) < window:
-            words = f"of image_size {shown(settings['image_size'])}: stage {stage} has {sides[0]} x {sides[1]} patches"
+            key = settings.family["grid"][0]
+            words = f"of {key} {shown(settings[key])}: stage {stage} has {sides[0]} x {sides[1]} patches"
             yield f"transformers 5.23.0 refuses a picture {words}, its bias is for windows of {window} x {window}"
 
 

@@ -12,7 +12,28 @@ from posref.explain import explain, presets  # noqa: E402
 from posref.relative import swin, transformer_xl, xlnet  # noqa: E402
 
 SMALL = {"patch_size": 4, "embed_dim": 8, "depths": [2, 3], "num_heads": [2, 4], "window_size": 4}
-TYPES = {"swin": "SwinModel", "donut-swin": "DonutSwinModel", "maskformer-swin": "MaskFormerSwinModel", "swinv2": "Swinv2Model"}
+TYPES = {
+    "swin": "SwinModel",
+    "donut-swin": "DonutSwinModel",
+    "maskformer-swin": "MaskFormerSwinModel",
+    "swinv2": "Swinv2Model",
+    "swin2sr": "Swin2SRModel",
+    "clap_audio_model": "ClapAudioModel",
+}
+CLAP = {
+    "patch_embeds_hidden_size": 8,
+    "hidden_size": 16,
+    "num_attention_heads": [2, 4],
+    "num_mel_bins": 16,
+    "patch_stride": [4, 4],
+}
+
+
+def file_of(model_type, side):
+    """Small sizes and a picture; that of CLAP is made of sound, and all of its pictures have the size of the file."""
+    if model_type == "clap_audio_model":
+        return {"depths": [2, 3], "window_size": 4, "patch_size": 4, **CLAP, "spec_size": side[0] // 32 * 32}
+    return {**SMALL, "image_size": list(side), **({"patch_size": 1} if model_type == "swin2sr" else {})}
 
 
 def built(model_type, file):
@@ -24,13 +45,18 @@ def built(model_type, file):
 
 
 def blocks(model):
-    return [block for stage in getattr(model, "swin", model).encoder.layers for block in stage.blocks]
+    encoder = getattr(model, "swin", getattr(model, "audio_encoder", model))
+    encoder = getattr(encoder, "encoder", encoder)
+    stages = encoder.stages if hasattr(encoder, "stages") else encoder.layers
+    return [block for stage in stages for block in (stage.layers if hasattr(stage, "layers") else stage.blocks)]
 
 
 def looked_at(model, side):
     torch.manual_seed(1)
+    whole = getattr(model.config, "spec_size", None)  # 16 bins of many frames become a square
+    shape = (1, 1, whole * (whole // 16), 16) if whole else (1, 3, *side)
     with torch.no_grad():
-        return model(torch.randn(1, 3, *side)).last_hidden_state
+        return model(torch.randn(shape)).last_hidden_state
 
 
 def said(config):
@@ -41,7 +67,7 @@ def said(config):
 @pytest.mark.parametrize("model_type", TYPES)
 def test_windows_and_rolls(model_type, side):
     """After a picture of the size of the file: the window, the roll, the heads and the scale of every layer."""
-    file = {**SMALL, "image_size": list(side)}
+    file = file_of(model_type, side)
     model, layers = built(model_type, file), said({"model_type": model_type, **file})
     looked_at(model, side)
     assert len(blocks(model)) == len(layers) == 5
@@ -59,7 +85,7 @@ def test_windows_and_rolls(model_type, side):
 @pytest.mark.parametrize("model_type", TYPES)
 def test_what_a_mask_adds(model_type, monkeypatch):
     """The least that is added to a score in a layer that rolls; Swin v2 adds it twice."""
-    file = {**SMALL, "image_size": 64}
+    file = file_of(model_type, (64, 64))
     model, layers = built(model_type, file), said({"model_type": model_type, **file})
     seen = []
     softmax = torch.nn.functional.softmax

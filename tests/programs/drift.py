@@ -1025,7 +1025,8 @@ def coordinate(layer, turn, pair):
 
 def compare_tables(layers, tables):
     """Every table of the module is explained, and every explained one is there; one float32 rounding of a power apart."""
-    layers = [layer for layer in layers if layer["model_type"] != "phimoe"]  # its forward multiplies by another magnitude
+    # PhiMoE multiplies by another magnitude in its forward, SAM 3 scales coordinates
+    layers = [layer for layer in layers if layer["model_type"] not in ("phimoe", "sam3_vit_model")]
     said = [(np.array(layer["frequencies"]), layer["magnitude"]) for layer in layers if len(layer["frequencies"])]
     for table in tables:
         # Molmo2 has both tables where rope_scaling_layers names every layer; DeepSeek-V4 turns windowed layers alone by main

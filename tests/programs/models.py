@@ -127,6 +127,7 @@ SPECIAL = {  # what a class needs beside its sizes
     "llama4_text": {"floor_scale": 4, "attn_scale": 0.3},
     **{name: {"window_size": 56} for name in ("qwen2_5_vl_vision", "qwen2_5_omni_vision_encoder", "exaone4_5_vision")},
     **{name: {"patch_size": 8, "window_size": 2} for name in SAM.split()},
+    "sam3_vit_model": {"patch_size": 8, "window_size": 2, "pretrain_image_size": 16},
     "gpt_neo": {"attention_types": [[["global", "local"], 6], [["global"], 1]], "window_size": 5},
     "dpt": {"backbone_config": None},
     "trocr": {"is_decoder": True},
