@@ -12,11 +12,15 @@ A row says what a configuration does not; a class whose stacks differ has severa
     map         instead of sizes: a rule of `axis_maps` and the key of its sections
     base        of the frequencies of all axes: a number, the key, or a function of the settings and the sizes, one per axis
     layout      how features are paired
+    table       instead of sizes: of a class that rotates nothing, the table at its input: the encoding, and a function of the
+                width of a token that gives the call of posref; p in this call are the coordinates of all patches
+    rows        the key that counts the rows of a trained table
     window      a function of the settings: the keys that a query sees on each side, itself included
     norm        of queries and keys: before, or the key that decides it; its value None or False is no norm
     patches     coordinates of the patch in frame t, row h and column w of picture k of K, which has T x H x W patches; {key} is
-                the value of a key. By default those of `axes`
-    text        coordinates of token i of n tokens of the text (H, W: of the largest picture); None where it is not turned
+                the value of a key; or a function of the settings. By default those of `axes`
+    text        coordinates of token i of n tokens of the text (H, W: of the largest picture); None where it is not turned;
+                False where the class has no text
     token       what the tokens of `text` are, where they are no text
     names       what the coordinates name beside these, as an equation or in words
     beside      what is said of other tokens
@@ -26,7 +30,9 @@ A row says what a configuration does not; a class whose stacks differ has severa
     pipeline    that gives the module these coordinates, where it does not count itself
     if          {key of the file: what its class does otherwise where this key is set}; after "=", the value that it must have
     only        {key: values}: a file with another value is not described
-    timestep    (what multiplies the timestep, the width of its sinusoid)
+    timestep    (what multiplies the timestep, the width of its sinusoid, and the divisor of its frequencies if not dim)
+    input       learned: a trained table is also added to the patches
+    segment     which patches see each other, where not all of them do
 
 `diffusers.json` has the module of each class, and the values of the keys that a file leaves out. A class without a row is said
 not to be described.
@@ -82,6 +88,70 @@ QWEN = {
     "timestep": (1000, 256),
 }
 GRID = "(top, left), (bottom, right) = "  # the region of a picture in the grid of the pictures that were trained on
+
+
+def _mae(width, p="p"):
+    """The call of a 2-D sinusoid: get_2d_sincos_pos_embed has the column first, in its grid and in its features."""
+    return f"sinusoidal_2d.encode({p}, sinusoidal.frequencies({width // 2}), convention='mae')"
+
+
+def _mae_of_frames(width):
+    """A quarter of the features for the frame, then three quarters for row and column: get_3d_sincos_pos_embed."""
+    frames = f"sinusoidal.encode(p[:, 0], sinusoidal.frequencies({width // 4}), layout='half')"
+    return f"np.concatenate([{frames}, {_mae(width // 4 * 3, 'p[:, 1:]')}], axis=-1)"
+
+
+def _stretched(key, scale=None):
+    """PatchEmbed without a largest size: each side of a picture has the coordinates of the pictures that were trained on."""
+    base, scale = key["sample_size"] // key["patch_size"], scale or max(key["sample_size"] // 64, 1)
+    return f"(h / (H / {base}) / {scale}, w / (W / {base}) / {scale})"
+
+
+def _cropped(key):
+    """PatchEmbed with pos_embed_max_size: the middle of a larger table."""
+    base, most = key["sample_size"] // key["patch_size"], key["pos_embed_max_size"]
+    return f"((({most} - H) // 2 + h) / ({most} / {base}), (({most} - W) // 2 + w) / ({most} / {base}))"
+
+
+def _row_of_middle(key):
+    """AuraFlow's row of the table; of an odd side, its middle is another than that of `_cropped`."""
+    side = int(key["pos_embed_max_size"] ** 0.5)
+    return f"(({side} // 2 - H // 2 + h) * {side} + {side} // 2 - W // 2 + w,)"
+
+
+def _width(key):
+    return key["num_attention_heads"] * key["attention_head_dim"]
+
+
+SINES = {
+    "stacks": {"transformer_blocks": "num_layers"},
+    "table": ("sinusoidal_2d_input", _mae),
+    "norm": None,
+    "text": None,
+    "timestep": (1, 256),
+}
+CROSSED = {"cross_attention_dim": {"cross": True}}
+PIXART = {
+    **SINES,
+    "patches": lambda key: _stretched(key, key["interpolation_scale"]),
+    "text": False,
+    "if": CROSSED,
+    "only": {"norm_type": ("ada_norm_single",), "attention_type": ("default",)},
+}
+OF_CLASSES = (1, 256, "dim - 2")  # the timestep beside labels of classes
+SD3 = {
+    **SINES,
+    "patches": _cropped,
+    "norm": "qk_norm",
+    "if": {"dual_attention_layers": {"beside": "layers {dual_attention_layers} also have an attention of the patches alone"}},
+}
+COGVIDEO_SINES = {
+    **SINES,
+    "table": ("sinusoidal_3d_input", _mae_of_frames),
+    "norm": "before",
+    "patches": "(t / {temporal_interpolation_scale}, h / {spatial_interpolation_scale}, w / {spatial_interpolation_scale})",
+    "timestep": None,
+}
 COGVIDEO = {
     "stacks": {"transformer_blocks": "num_layers"},
     "sizes": lambda d, key: [d // 4, d // 8 * 3, d // 8 * 3],
@@ -91,9 +161,9 @@ COGVIDEO = {
     "text": None,
     "names": GRID + "get_resize_crop_region_for_grid((H, W), {sample_width} // {patch_size}, {sample_height} // {patch_size})",
     "pipeline": "CogVideoXPipeline",
-    "if": {"patch_size_t": {"patches": "(t, h, w)", "names": ""}},
-    "only": {"use_rotary_positional_embeddings": (True,)},
+    "table": None,
 }
+LEARNED = {"use_learned_positional_embeddings": {"input": "learned"}}
 HUNYUAN_DIT = {
     "stacks": {"blocks": "num_layers"},
     "axes": "wh",
@@ -275,7 +345,7 @@ ROWS = {
         **QWEN,
         "kv": "num_key_value_heads",
         "keys": True,
-        "timestep": (1000, lambda key: key["num_attention_heads"] * key["attention_head_dim"]),
+        "timestep": (1000, _width),
     },
     "Flux3Transformer2DModel": {
         **FLUX,
@@ -301,17 +371,22 @@ ROWS = {
         "beside": "those of the history, where it is given, are turned by means of tables, which is not described here",
         "timestep": (1, "freq_dim"),
     },
-    "CogVideoXTransformer3DModel": COGVIDEO,
+    "CogVideoXTransformer3DModel": {
+        **COGVIDEO_SINES,
+        "if": {
+            "use_rotary_positional_embeddings": COGVIDEO,
+            "patch_size_t": {"patches": "(t, h, w)", "names": ""},
+            **LEARNED,
+        },
+    },
     "ConsisIDTransformer3DModel": {
-        **{key: value for key, value in COGVIDEO.items() if key != "if"},
-        "pipeline": "ConsisIDPipeline",
+        **COGVIDEO_SINES,
+        "if": {"use_rotary_positional_embeddings": {**COGVIDEO, "pipeline": "ConsisIDPipeline"}, **LEARNED},
         "beside": "with is_train_face, {is_train_face} here, local_facial_extractor and perceiver_cross_attention attend too, "
         "which is not described here",
     },
     "EasyAnimateTransformer3DModel": {
         **COGVIDEO,
-        "if": {},
-        "only": {},
         "names": GRID + "get_resize_crop_region_for_grid((H, W), 90 // {patch_size}, 60 // {patch_size})",
         "pipeline": None,
     },
@@ -459,8 +534,55 @@ ROWS = {
         "beside": "face_adapter, after every {inject_face_latents_blocks} blocks, attends too, which is not described here",
         "timestep": (1, "freq_dim"),
     },
+    "SD3Transformer2DModel": SD3,
+    "SD3ControlNetModel": {**SD3, "only": {"use_pos_embed": (True,), "pos_embed_type": ("sincos",)}},
+    "PixArtTransformer2DModel": PIXART,
+    "DiTTransformer2DModel": {**SINES, "text": False, "patches": lambda key: _stretched(key, 1), "timestep": OF_CLASSES},
+    "Transformer2DModel": {
+        **PIXART,
+        "if": {**CROSSED, "norm_type=ada_norm_zero": {"timestep": OF_CLASSES}},
+        "only": {
+            "attention_type": ("default",),
+            "norm_type": ("ada_norm_single", "ada_norm_zero"),
+            "only_cross_attention": (False,),
+            "double_self_attention": (False,),
+        },
+    },
+    "AuraFlowTransformer2DModel": {
+        **SINES,
+        "stacks": {"joint_transformer_blocks": "num_mmdit_layers", "single_transformer_blocks": "num_single_dit_layers"},
+        "table": ("learned", lambda width: "learned.encode(p[:, 0], table)"),
+        "rows": "pos_embed_max_size",
+        "norm": "before",
+        "patches": _row_of_middle,
+        "beside": "8 trained tokens, which have no position either, stand before the text",
+        "timestep": (1000, 256),
+    },
+    "CogView3PlusTransformer2DModel": {**SINES, "norm": "before", "patches": "(h, w)", "timestep": (1, _width)},
+    "LatteTransformer3DModel": [
+        {
+            **PIXART,
+            "patches": _stretched,
+            "segment": "the patches of one frame see each other",
+            "only": {"norm_type": ("ada_norm_single",)},
+        },
+        {
+            **SINES,
+            "stacks": {"temporal_transformer_blocks": "num_layers"},
+            "table": (
+                "sinusoidal",
+                lambda width: f"sinusoidal.encode(p[:, 0], sinusoidal.frequencies({width}), layout='half')",
+            ),
+            "patches": "(t,)",
+            "text": False,
+            "beside": "the first of these layers adds this table, unless there is one frame",
+            "segment": "the patches of one place in all frames see each other",
+        },
+    ],
 }
+CONVOLUTIONS = "its attentions have no position; convolutions, which pad with zeros, order the pixels"
 WHY = {
+    **dict.fromkeys(("UNet2DConditionModel", "ControlNetModel"), CONVOLUTIONS),
     "AllegroTransformer3DModel": "each axis pairs the halves of its own features",
     "ErnieImageTransformer2DModel": "the two features of a pair turn by different angles, which is no rotation",
     "HunyuanVideoFramepackTransformer3DModel": "tables of the history are means of cosines and of sines, which is no rotation",
@@ -471,6 +593,7 @@ WHY = {
     "MochiTransformer3DModel": "its frequencies are trained, per head",
     "OmniGenTransformer2DModel": "its frequencies are those of LongRoPE, and its mask is given by the caller",
     "QwenImage21Transformer2DModel": "its mask is causal within texts, and differs by segment",
+    "SanaTransformer2DModel": "its attention is linear, and the convolutions of its feed-forward layers pad with zeros",
     "SanaVideoTransformer3DModel": "its attention is linear, and its denominator has queries and keys that are not turned",
 }
 PLACE = "of the patch in frame t, row h and column w, each from 0, of T x H x W patches"
@@ -532,13 +655,15 @@ def _groups(settings, row):
         row = row | more if (settings[key] == value if value else settings[key]) else row
     heads, head = (_count(settings, row.get(key, usual)) for key, usual in SIZES)
     head = head // heads if row.get("over") else head
-    turned, pairs = _pairs(settings, row, head)
+    turned, pairs = ((), ()) if row.get("table") else _pairs(settings, row, head)
     frequencies = [w for _, n, base in turned for w in rope.frequencies(n, base).tolist()]
     bases = {base for *_, base in turned}
+    encoding, call = row.get("table") or ("rope", lambda width: None)
     norm = row["norm"] if row["norm"] in (None, "before") else "before" if settings[row["norm"]] else None
+    folder = "controlnets" if settings.facts["module"].startswith("controlnet") else "transformers"
     layer = Layer(
         model_type=settings.model_type,
-        encoding="rope",
+        encoding=encoding,
         head_dim=head,
         heads=heads,
         kv_heads=_count(settings, row["kv"]) if "kv" in row and settings[row["kv"]] is not None else heads,
@@ -546,19 +671,22 @@ def _groups(settings, row):
         causal=False,
         window=row["window"](settings) if "window" in row else None,
         window_sides="both" if "window" in row else None,
-        norm=norm,
-        layout=row.get("layout", "interleaved"),
-        sign=1,
-        rotated="first",
+        norm="alone" if norm and not turned else norm,
+        layout=row.get("layout", "interleaved") if turned else None,
+        sign=1 if turned else None,
+        rotated="first" if turned else None,
         rotary_dim=2 * len(frequencies),
         base=bases.pop() if len(bases) == 1 else None,
         frequencies=frequencies,
-        call=", ".join(f"rope.frequencies({n}, {base}) by {axis}" for axis, n, base in turned),
-        axes=[axis for axis, _ in pairs],
-        index=[at for _, at in pairs],
-        order=row["map"][0] if "map" in row else "sections",
-        learned_first=False,
-        source=f"diffusers 0.42.1, models/transformers/{settings.facts['module']}.py",
+        call=call(heads * head) or ", ".join(f"rope.frequencies({n}, {base}) by {axis}" for axis, n, base in turned),
+        axes=[axis for axis, _ in pairs] or None,
+        index=[at for _, at in pairs] or None,
+        order=row["map"][0] if "map" in row else "sections" if turned else None,
+        learned_first=False if turned else None,
+        table=_count(settings, row["rows"]) if "rows" in row else None,
+        segment=row.get("segment", ""),
+        input=row.get("input"),
+        source=f"diffusers 0.42.1, models/{folder}/{settings.facts['module']}.py",
     )
     layer, found = replace(layer, slips=slips.slips(layer)), []
     axes = [axis for axis, *_ in turned]
@@ -627,18 +755,20 @@ def _positions(settings, row):
     text, place = row.get("text"), SOUND if row.get("axes") == "t" else PLACE
     given = f"; {row['pipeline']} gives the module these coordinates" if row.get("pipeline") else ""
     given = "".join(f"; {row[key].format_map(settings)}" for key in ("names", "beside") if key in row) + given
-    patches = row["patches"].format_map(settings)
+    patches = row["patches"](settings) if callable(row["patches"]) else row["patches"].format_map(settings)
     several = OF_SEVERAL * bool(re.search(r"\b[kK]\b", patches))
     images = f"{patches} {place}{several}{given}"
     found = {"forward": None, "generate": None, "cached": None, "images": images}
-    if row.get("cross") is not True or text:
+    if text or (text is None and row.get("cross") is not True):
         token = row.get("token", "token i of n tokens of the text, from 0")
-        found["text"] = f"{text.format_map(settings)} of {token}" if text else "its tokens are not turned"
+        without = "its tokens have no position" if row.get("table") else "its tokens are not turned"
+        found["text"] = f"{text.format_map(settings)} of {token}" if text else without
         found["text"] += "; it has keys and no queries" if row.get("keys") else ""
     if row.get("timestep"):
-        factor, width = row["timestep"]
+        factor, width, *divisor = row["timestep"]
+        divisor = "".join(f", divisor='{each}'" for each in divisor)
         width = width if isinstance(width, int) else _count(settings, width)
         at = "timestep" if factor == 1 else f"{factor} * timestep"
-        sines = f"sinusoidal.encode({at}, sinusoidal.frequencies({width}), layout='half')"
+        sines = f"sinusoidal.encode({at}, sinusoidal.frequencies({width}{divisor}), layout='half')"
         found["timestep"] = f"np.roll({sines}, {width // 2}, axis=-1): cosines first"
     return found

@@ -31,6 +31,8 @@ ENCODINGS = {
     "gated": "order comes from a state that decays by gates, which the tokens set (state.gated)",
     "retention": "order comes from a state that decays at a fixed rate (state.retention)",
     "convolution": "order comes from a short convolution (state.convolution)",
+    "sinusoidal_2d_input": "a fixed table at the input, made in float64: sinusoids of the column, then of the row",
+    "sinusoidal_3d_input": "a fixed table at the input, made in float64: sinusoids of the frame, the column, then the row",
     "sinusoidal_2d": "each layer adds a sinusoid of row and column to queries and keys (absolute.sinusoidal_2d), base {base:g}",
     "sinusoidal_2d_counted": "each layer adds sinusoids of row and column to queries and keys: (S(y w), C(y w), "
     "S(x w), C(x w)), base {base:g}, which is the convention mae of absolute.sinusoidal_2d with y and x exchanged",
@@ -171,6 +173,8 @@ def rows(group):
                 table=f"{group.table} rows" if group.table else "as many rows as there are patches", base=group.base
             ),
         )
+        if group.call:
+            yield "table", f"{group.call}, p: the coordinates of all patches"
         if group.convolution:
             yield "convolution", ", ".join(f"{key} {value}" for key, value in group.convolution.items())
         if group.bias:

@@ -5,8 +5,11 @@ import pytest
 
 pytest.importorskip("diffusers", reason="pip install posref[parity]")
 
+import diffusers
 import torch
+from diffusers.models.attention_processor import Attention
 
+from posref.absolute import sinusoidal, sinusoidal_2d
 from posref.explain import diffusers as rows
 from posref.explain import explain
 from posref.rotary import rope
@@ -39,12 +42,18 @@ WRONG = {
     "no second attention": ("WanTransformer3DModel", {"cross": False}),
     "a second attention that turns": ("HunyuanDiT2DModel", {"cross": True}),
     "a second attention whose text turns": ("HunyuanDiT2DModel", {"text": "(i, i)"}),
-    "a region of the grid": ("CogVideoXTransformer3DModel", {"patches": "(t, h, w)"}),
+    "a region of the grid": ("EasyAnimateTransformer3DModel", {"patches": "(t, h, w)"}),
     "width": ("StableAudioDiTModel", {"sizes": lambda d, key: [d // 3]}),
     "a first token": ("StableAudioDiTModel", {"patches": "(t,)"}),
     "queries of the text": ("NucleusMoEImageTransformer2DModel", {"keys": False}),
     "a rule of axes": ("Ideogram4Transformer2DModel", {"map": ("sections", "mrope_section")}),
     "bases": ("CosmosTransformer3DModel", {"base": 10000}),
+    "a trained table": ("AuraFlowTransformer2DModel", {"patches": "(h * 7 + w,)"}),
+    "middle of a table": ("SD3Transformer2DModel", {"patches": "((4 - H // 2 + h) * 6 / 8, (4 - W // 2 + w) * 6 / 8)"}),
+    "row and column exchanged": ("PixArtTransformer2DModel", {"patches": "(w / (W / 64) / 2, h / (H / 64) / 2)"}),
+    "order of features": ("CogView3PlusTransformer2DModel", {"table": ("", lambda n: rows._mae(n).replace("mae", "timm"))}),
+    "scale of a table": ("DiTTransformer2DModel", {"patches": rows._stretched}),
+    "divisor": ("DiTTransformer2DModel", {"timestep": (1, 256)}),
     "rate": ("CosmosTransformer3DModel", {"patches": "(t, h, w)"}),
 }
 
@@ -61,6 +70,46 @@ def test_a_wrong_row_is_noticed(name, monkeypatch):
     kind, row = WRONG[name]
     monkeypatch.setitem(rows.ROWS, kind, {**rows.ROWS[kind], **row})
     assert diffusion.compare(kind)[0]
+
+
+def test_tables_are_made_in_float64():
+    """An angle of float32 would be off by half an ulp of 90 radians."""
+    size = {"attention_head_dim": 24, "num_attention_heads": 2, "pos_embed_max_size": 91}
+    model = diffusion.built(diffusion.file_of("CogView3PlusTransformer2DModel") | size)
+    places = np.indices((91, 91)).reshape(2, -1).T
+    expected = sinusoidal_2d.encode(places, sinusoidal.frequencies(24), convention="mae")
+    assert np.abs(model.patch_embed.pos_embed.reshape(-1, 48).numpy() - expected).max() <= 2**-24
+
+
+@pytest.mark.parametrize("learned", [True, False])
+def test_a_trained_table_beside_a_rotation(learned):
+    """CogVideoX-5b-I2V: stored with the weights; without the key there is no table."""
+    file = diffusion.file_of("CogVideoXTransformer3DModel 1.5") | {"use_learned_positional_embeddings": learned}
+    assert ("patch_embed.pos_embedding" in diffusion.built(file).state_dict()) == learned
+    assert explain(file)["layers"][0].get("input") == ("learned" if learned else None)
+
+
+@pytest.mark.parametrize("kind", [kind for kind, why in rows.WHY.items() if why == rows.CONVOLUTIONS])
+def test_pixels_have_no_position_in_attentions(kind):
+    """Permuted pixels give permuted outputs, in each module that has attentions."""
+    sizes = {"block_out_channels": (32, 32), "layers_per_block": 1, "norm_num_groups": 4, "cross_attention_dim": 16}
+    up = {"up_block_types": ("UpBlock2D", "CrossAttnUpBlock2D")} if kind.startswith("UNet") else {}
+    model = getattr(diffusers, kind)(down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"), **sizes, **up).eval()
+    x, text, order = torch.randn(1, 32, 3, 5), torch.randn(1, 4, 16), torch.randperm(15)
+    inner = [each for each in model.modules() if isinstance(each, diffusers.Transformer2DModel)]
+    attentions = {each for module in inner for each in module.modules() if isinstance(each, Attention)}
+    assert attentions == {each for each in model.modules() if isinstance(each, Attention)} != set()
+    for module in inner:
+        plain, moved = (module(each, text)[0] for each in (x, x.flatten(2)[..., order].reshape(x.shape)))
+        assert torch.allclose(plain.flatten(2)[..., order], moved.flatten(2), atol=1e-5)
+
+
+def test_no_class_is_silent():
+    """Every transformer of diffusers has layers, or one sentence that says that it is not described."""
+    for kind, of in vars(diffusers.models.transformers).items():
+        if isinstance(of, type) and issubclass(of, diffusers.ModelMixin):
+            found = explain(diffusion.file_of(kind) if kind in rows.ROWS else {"_class_name": kind})
+            assert found["layers"] or [kind in entry["why"] for entry in found["unsupported"]] == [True]
 
 
 def test_each_head_of_ltx_has_its_own_frequencies():

@@ -29,7 +29,7 @@ import diffusers
 import numpy as np
 import torch
 
-from posref.absolute import sinusoidal
+from posref.absolute import learned, sinusoidal, sinusoidal_2d
 from posref.explain import diffusers as rows
 from posref.explain import explain
 from posref.rotary import rope
@@ -55,13 +55,15 @@ class Case(NamedTuple):
     """How a class is built and run: its arguments, what makes its tables, the order of its tokens, its pictures."""
 
     inputs: Callable[..., dict[str, Any]]
-    tables: str
+    tables: str = ""
     order: str = "text patches"
     pictures: Sequence[tuple[int, int, int]] = (PICTURE,)
     text: int = TEXT
     padded: int = 1  # the text has a multiple of this many tokens
     names: Mapping[str, Any] = MappingProxyType({})  # what the words of the coordinates name beside those of PLACE
     unit: float = U  # in which the module rounds
+    made: str = ""  # what makes the table at the input, or the name of its parameter
+    stack: str = "transformer_blocks"  # whose first layer is given this table
 
 
 def _random(*shape):
@@ -299,6 +301,24 @@ def _animate(c, pictures, text):
     return given | {"pose_hidden_states": _random(*latents), "face_pixel_values": faces}
 
 
+def _sd3(c, pictures, text):
+    return _unmasked(_flat(c, pictures, text, "joint_attention_dim")) | {
+        "pooled_projections": _random(c["pooled_projection_dim"])
+    }
+
+
+def _dit(c, pictures, text):
+    given = _flat({**c, "text_dim": 1}, pictures, text, "text_dim")
+    return {key: given[key] for key in ("hidden_states", "timestep")} | {"class_labels": torch.tensor([1])}
+
+
+_pixart, _latte = partial(_flat, width="cross_attention_dim"), partial(_video, width="caption_channels")
+
+
+def _aura(c, pictures, text):
+    return _unmasked(_flat(c, pictures, text, "joint_attention_dim")) | {"timestep": torch.tensor([0.7])}
+
+
 PLACES = [[p, 2 * p % 7, 3 * p % 5] for p in range(TEXT + math.prod(PICTURE))]
 GRIDS = {
     name: pkgutil.resolve_name(f"diffusers.pipelines.{place}").get_resize_crop_region_for_grid
@@ -315,9 +335,29 @@ STEPS = ((9, 1, 1),)
 SEVERAL = ((1, 3, 5), (1, 4, 2))
 WAN = {"patch_size": [1, 2, 2], "attention_head_dim": 28}
 COG = settings("patch_size=2 attention_head_dim=32 use_rotary_positional_embeddings=True sample_height=12 sample_width=14")
-DIT = settings("patch_size=2 hidden_size=48 cross_attention_dim=16 cross_attention_dim_t5=16 text_len=4 text_len_t5=3")
+HUNYUAN_DIT = settings("patch_size=2 hidden_size=48 cross_attention_dim=16 cross_attention_dim_t5=16 text_len=4 text_len_t5=3")
 JOY = {"patch_size": [1, 2, 2], "rope_dim_list": [4, 8, 12]}
+SD3, PIXART, DIT = (f"{name}Transformer2DModel" for name in ("SD3", "PixArt", "DiT"))
+TWO = {"patch_size": 2, "sample_size": 12}
+TABLE_2D, TABLE_3D = (f"embeddings.get_{n}d_sincos_pos_embed" for n in (2, 3))
 CASES = {
+    **dict.fromkeys((SD3, f"{SD3} 3.5"), Case(_sd3, order="patches text", pictures=FLAT, made=TABLE_2D)),
+    "SD3ControlNetModel": Case(partial(_controlled, _sd3), order="patches text", pictures=FLAT, made=TABLE_2D),
+    **dict.fromkeys((PIXART, f"{PIXART} scaled", "Transformer2DModel"), Case(_pixart, pictures=FLAT, made=TABLE_2D)),
+    **dict.fromkeys((DIT, "Transformer2DModel of classes"), Case(_dit, pictures=((1, 4, 4),), made=TABLE_2D)),
+    "AuraFlowTransformer2DModel": Case(
+        _aura, order="text patches", pictures=FLAT, made="pos_embed.pos_embed", stack="joint_transformer_blocks"
+    ),
+    "CogView3PlusTransformer2DModel": Case(_cogview, pictures=FLAT, made=TABLE_2D),
+    "CogVideoXTransformer3DModel 2b": Case(_cogvideo, made=TABLE_3D),
+    "ConsisIDTransformer3DModel sines": Case(_consisid, made=TABLE_3D),
+    "LatteTransformer3DModel": Case(_latte, made=TABLE_2D),
+    "LatteTransformer3DModel frames": Case(
+        _latte,
+        pictures=((3, 1, 1),),
+        made="latte_transformer_3d.get_1d_sincos_pos_embed_from_grid",
+        stack="temporal_transformer_blocks",
+    ),
     "AceStepTransformer1DModel": Case(_ace, "ace_step_transformer._ace_step_rotary_freqs", "patches", STEPS),
     "BriaFibo2Transformer2DModel": Case(_fibo2, "transformer_bria_fibo2.RopeEmbedder.__call__", pictures=SEVERAL),
     "MiniMaxH3Transformer3DModel": Case(
@@ -429,7 +469,27 @@ CASES = {
         _hunyuan, "transformer_hunyuan_video.HunyuanVideoRotaryPosEmbed.forward", "patches text"
     ),
 }
+CROPPED = {**TWO, "pos_embed_max_size": 8, "caption_projection_dim": 48}
+SINGLE = {**TWO, "sample_size": 128, "norm_type": "ada_norm_single"}
+CAPTIONED = {**SINGLE, "use_additional_conditions": False, "cross_attention_dim": 16}
+LATTE = {**SINGLE, "caption_channels": 16, "cross_attention_dim": 48}
+COG_2B = {"patch_size": 2, "attention_head_dim": 32, "max_text_seq_length": TEXT}
 FILES = {  # what a class needs beside or in the place of the sizes above
+    SD3: CROPPED,
+    f"{SD3} 3.5": {**CROPPED, "pos_embed_max_size": 9, "dual_attention_layers": [0], "qk_norm": "rms_norm"},
+    "SD3ControlNetModel": CROPPED,
+    **dict.fromkeys((PIXART, "Transformer2DModel"), CAPTIONED),
+    f"{PIXART} scaled": {**CAPTIONED, "interpolation_scale": 3},
+    DIT: {**TWO, "sample_size": 128},
+    "Transformer2DModel of classes": {**TWO, "norm_type": "ada_norm_zero", "num_embeds_ada_norm": 10},
+    "AuraFlowTransformer2DModel": {
+        **TWO,
+        **settings("num_mmdit_layers=2 num_single_dit_layers=1 caption_projection_dim=48 pos_embed_max_size=49"),
+    },
+    "CogView3PlusTransformer2DModel": {**TWO, "pos_embed_max_size": 8},
+    **dict.fromkeys(("CogVideoXTransformer3DModel 2b", "ConsisIDTransformer3DModel sines"), COG_2B),
+    "LatteTransformer3DModel": {**LATTE, "video_length": 2},
+    "LatteTransformer3DModel frames": {**LATTE, "video_length": 3},
     "AceStepTransformer1DModel": settings("""
         num_hidden_layers=3 head_dim=24 in_channels=12 audio_acoustic_hidden_dim=4 patch_size=2 sliding_window=3
     """),
@@ -450,8 +510,8 @@ FILES = {  # what a class needs beside or in the place of the sizes above
     "ConsisIDTransformer3DModel": COG,
     "EasyAnimateTransformer3DModel": {"patch_size": 2, "attention_head_dim": 32, "mmdit_layers": 1},
     "GlmImageTransformer2DModel": {"patch_size": 2},
-    "HunyuanDiT2DModel": DIT,
-    "HunyuanDiT2DControlNetModel": {**DIT, "transformer_num_layers": 6},
+    "HunyuanDiT2DModel": HUNYUAN_DIT,
+    "HunyuanDiT2DControlNetModel": {**HUNYUAN_DIT, "transformer_num_layers": 6},
     "StableAudioDiTModel": settings("""
         num_key_value_attention_heads=1 cross_attention_dim=48 time_proj_dim=16 global_states_input_dim=16
         cross_attention_input_dim=16
@@ -518,8 +578,8 @@ def built(file):
 
 
 def recorded(model, inputs, tables=""):
-    """The attentions of one forward pass, and what its timesteps became; with `tables` they turn nothing."""
-    calls, times, path = [], [], [("", model)]
+    """The attentions of one forward pass, what its timesteps became, and what each stack is given; `tables` are left out."""
+    calls, times, given, path = [], [], {}, [("", model)]
 
     def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
         name, module = path[-1]
@@ -534,18 +594,47 @@ def recorded(model, inputs, tables=""):
         module.register_forward_hook(lambda *_: path.pop() and None)
         if "Timesteps" in type(module).__name__:
             module.register_forward_hook(lambda _, given, made: times.append(made.numpy()))
+        if name.endswith(".0"):
+            module.register_forward_pre_hook(partial(first, name.removesuffix(".0")), with_kwargs=True)
+
+    def first(stack, module, values, named):
+        given[stack] = inspect.signature(module.forward).bind(*values, **named).arguments.get("hidden_states")
 
     for name, module in model.named_modules():
         follow(name, module)
-    with contextlib.ExitStack() as stack, torch.no_grad():
-        stack.enter_context(mock.patch("torch.nn.functional.scaled_dot_product_attention", attention))
+    with without(tables), mock.patch("torch.nn.functional.scaled_dot_product_attention", attention), torch.no_grad():
+        model(**copy.deepcopy(inputs))
+    return calls, times, given
+
+
+@contextlib.contextmanager
+def without(tables):
+    """These functions of diffusers make tables that turn nothing and add nothing."""
+    with contextlib.ExitStack() as stack:
         for each in tables.split():
             home = "diffusers.models" if each.startswith("embeddings") else "diffusers.models.transformers"
             place, _, method = f"{home}.{each}".rpartition(".")
             owner = pkgutil.resolve_name(place)
             stack.enter_context(mock.patch.object(owner, method, plain(getattr(owner, method))))
-        model(**copy.deepcopy(inputs))
-    return calls, times
+        yield
+
+
+def table(layer, case, file, inputs):
+    """Whether the table at the input is the explained one: what the first layer is given, less the same without the table."""
+    model = built(file)
+    parameters = dict(model.named_parameters())
+    with without("" if case.made in parameters else case.made), torch.no_grad():
+        bare = built(file)
+        dict(bare.named_parameters()).get(case.made, torch.zeros(1)).zero_()
+        plain = recorded(bare, inputs)[2][case.stack].double().numpy()
+    given = recorded(model, inputs)[2][case.stack].double().numpy()
+    at = coordinates(layer["positions"], case, "patches")
+    rows = parameters[case.made][0].detach().double().numpy() if case.made in parameters else None
+    known = {"np": np, "sinusoidal": sinusoidal, "sinusoidal_2d": sinusoidal_2d, "learned": learned, "table": rows}
+    expected = eval(layer["call"], {**known, "p": at if rows is None else at.astype(np.int64)})
+    added = (given - plain).reshape(-1, given.shape[-1])
+    if added.shape != expected.shape or not np.abs(added - expected).max() <= 8 * U * (at.max() + np.abs(given).max()):
+        yield f"the table at the input is another than explained, {layer['call']}"
 
 
 def plain(made):
@@ -585,7 +674,7 @@ def coordinates(positions, case, order):
     if text:
         tokens = range(-(-case.text // case.padded) * case.padded if re.search("token i|turned", said) else 1)
         still = [0] * len((found["patches"] or [()])[0])
-        found["text"] = [eval(text, {**place, "i": i}) if "turned" not in text else still for i in tokens]
+        found["text"] = [eval(text, {**place, "i": i}) if not text.startswith("its tokens") else still for i in tokens]
     return np.array([at for name in order.split() for at in found[name]], dtype=np.float64)
 
 
@@ -597,8 +686,11 @@ def compare(name):
         (group["part"], i, group["kind"] == "cross_attention"): group for group in said["layers"] for i in group["indices"]
     }
     inputs = case.inputs(model.config, case.pictures, case.text)
-    (turned, times), (plain, _) = recorded(model, inputs), recorded(built(file), inputs, case.tables)
+    (turned, times, _), (plain, *_) = recorded(model, inputs), recorded(built(file), inputs, case.tables)
     drifted, seen = [*keys_of(file["_class_name"])], set()
+    for group in said["layers"]:
+        if group["encoding"] not in ("rope", "none") and group["part"] == case.stack:
+            drifted += table(group, case, file, inputs)
     for before, after in zip(plain, turned, strict=True):
         if not (place := re.match(r"(.+?)\.(\d+)", after.place)):
             drifted += [] if np.array_equal(before.q, after.q) else [f"{after.place} rotates and is not explained"]
