@@ -37,6 +37,11 @@ ROWS = (
     (lambda g: g.sinks, "attention.attend", "sink_left_out"),
     (lambda g: g.softcap, "attention.attend", "cap_left_out cap_after_mask"),
     (lambda g: g.temperature, "attention.attend", "row_scale_left_out"),
+    (
+        lambda g: g.encoding == "sinusoidal_2d_input",
+        "sinusoidal_2d.encode",
+        "rows_and_columns_exchanged as_detr frequencies_of_the_whole_width",
+    ),
     (lambda g: g.encoding == "alibi", "alibi.bias", "positions_ignored"),
     (lambda g: g.encoding == "alibi" and g.heads & (g.heads - 1), "alibi.slopes", "sorted_slopes next_power"),
     (lambda g: g.encoding == "t5", "t5.attend", "scaled no_bias"),

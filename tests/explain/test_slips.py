@@ -26,6 +26,7 @@ WRITTEN = [
     {"model_type": "inkling_text", "log_scaling_n_floor": 128000},
     {"model_type": "swin"},
     {"model_type": "swinv2"},
+    {"_class_name": "SD3Transformer2DModel"},
     {"model_type": "minimax"},
     {"model_type": "olmo_hybrid"},
     GGUF | {"rope_freqs.weight": [1.0] * 8},
