@@ -510,6 +510,7 @@ def test_vectors_export(run, tmp_path):
     assert "zzz" in usage_error(run("vectors", "export", "zzz*", "--format", "txt", "-o", tmp_path))
 
 
+@pytest.mark.whole
 def test_vectors_verify(run, tmp_path):
     assert run("vectors", "verify")[0] == 0
     run("vectors", "export", "rope/*", "--format", "json", "-o", tmp_path)
@@ -520,6 +521,7 @@ def test_vectors_verify(run, tmp_path):
     assert "is no directory" in usage_error(run("vectors", "verify", tmp_path / "nowhere"))
 
 
+@pytest.mark.whole
 def test_closed_pipe_is_no_traceback():
     command = f"{sys.executable} -m posref show rope | head -n 1"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -604,6 +606,7 @@ def test_infinite_results_where_warnings_are_errors(shell):
     assert failed[0] == "finite"
 
 
+@pytest.mark.whole
 def test_closed_and_full_streams(unruly, run):
     for arguments in (("list",), ("--help",)):
         assert unruly(*arguments, bash="{command} >&-") == (0, "", "")
@@ -613,6 +616,7 @@ def test_closed_and_full_streams(unruly, run):
     assert unruly("list", bash="{command} 2>/dev/full") == (0, run("list")[1], "")
 
 
+@pytest.mark.whole
 def test_the_exit_code_of_a_check_survives_closed_streams(unruly):
     for bash in ("{command} >&-", "{command} >&- 2>&-", "{command} >&- 2>&- <&-"):
         assert unruly("check", "unruly:noisy", *HALF, bash=bash)[0] == 0
@@ -621,6 +625,7 @@ def test_the_exit_code_of_a_check_survives_closed_streams(unruly):
     assert unruly("check", "my_ops:half", *HALF, bash="{command} >/dev/full")[0] == 2
 
 
+@pytest.mark.whole
 def test_what_an_encoding_lacks_is_escaped(unruly, tmp_path):
     (tmp_path / "\u2207ops.py").write_text(IMPLEMENTATIONS)
     code, out, err = unruly("check", "unruly:noisy", *HALF, PYTHONIOENCODING="ascii")

@@ -667,6 +667,7 @@ def test_an_extent_that_is_no_expression_is_refused():
         shape_of("... n*m")
 
 
+@pytest.mark.whole
 def test_types_for_users(tmp_path):
     """`mypy --strict` accepts a user's file, and sees a wrong layout in it."""
     pytest.importorskip("mypy")

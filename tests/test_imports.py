@@ -168,6 +168,7 @@ def needed(start, files):
     return roots - {"posref", "proofs"} - sys.stdlib_module_names
 
 
+@pytest.mark.whole
 def test_the_extra_of_the_proofs_installs_all_that_they_import():
     """`pip install -e ".[proofs]"` is the first command of the README, and `python -m proofs` works after it.
 
@@ -181,6 +182,7 @@ def test_the_extra_of_the_proofs_installs_all_that_they_import():
     assert needed([module for module in files if module.startswith("proofs.")], files) <= installed
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("[!_]*.py")), ids=lambda path: path.stem)
 def test_every_example_has_help(example):
     run = subprocess.run([sys.executable, example, "--help"], capture_output=True, text=True, cwd=ROOT, env=ENVIRONMENT)

@@ -98,6 +98,7 @@ def plain(said):
     return {where: re.sub(apart, " ", json.dumps(text).replace(COPY, "")) for where, text in said.items()}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("families", [("state",), pytest.param(tuple(WORDS), marks=pytest.mark.slow)])
 def test_copies_and_new_systems_are_found(families, tmp_path):
     """A family; all of them in the release tier."""

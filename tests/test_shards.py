@@ -118,6 +118,7 @@ def run_example(*arguments):
     return subprocess.run([sys.executable, str(script), *arguments], capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("arguments", [(), ("--length", "40", "--shards", "6", "--window", "3"), ("--shards", "1")])
 def test_example_of_shards_over_processes(arguments):
     run = run_example(*arguments)

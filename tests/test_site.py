@@ -21,6 +21,7 @@ from tests.test_claims import quoted
 for needed in ("jinja2", "markdown", "pygments"):
     pytest.importorskip(needed, reason="the site is built with the extra dev")
 
+pytestmark = pytest.mark.whole
 ROOT = Path(__file__).resolve().parents[1]
 MAKE = ROOT / "docs" / "make.py"
 NUMBER = re.compile(r"(?<![\w.#])-?\d+(?:\.\d+)?")

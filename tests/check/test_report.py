@@ -71,6 +71,7 @@ def test_repr_has_every_line_and_the_reason_first():
     assert repr(right()).splitlines()[0] == "posref: rope.rotate dim=8 layout=half base=10000 ok"
 
 
+@pytest.mark.whole
 def test_pytest_prints_the_sentence(tmp_path):
     """Under the rewriting of assertions, for each way to write the test."""
     (tmp_path / "test_mine.py").write_text(TESTS)

@@ -182,6 +182,7 @@ def test_two_models(tmp_path):
     assert "the positions are the same" in written(plotted(tmp_path, "t5-base", "--diff", "t5-base"))
 
 
+@pytest.mark.whole
 def test_the_same_bytes_in_every_process():
     """Sets of strings have another order in each."""
     command = "from posref.explain import explanation, picture; a, b = map(explanation, ('gpt-oss-20b', 'Llama-3.1-8B')); "

@@ -296,6 +296,7 @@ def shown(text, installed):
     return [float(number) for number in numbers]
 
 
+@pytest.mark.whole
 def test_installation_without_a_folder_to_write_to(installed):
     """Folders that cannot be made even by root: __pycache__ is a file, and the home is below a device."""
     (installed / "posref" / "fast" / "__pycache__").write_text("")
@@ -312,6 +313,7 @@ else:
         assert shown(python(program, root=installed, **nowhere), installed) == [0.5, 0, 1]
 
 
+@pytest.mark.whole
 def test_machine_code_is_kept_between_processes_but_for_a_new_version(installed):
     """Which has the same file name, size and time, and other content: 3 / 2 + 4 / 4."""
     environment = {"NUMBA_CACHE_DIR": str(installed / "cache")}

@@ -20,7 +20,7 @@ from pathlib import Path
 from proofs.kit.coq.lemmas import lemma
 from proofs.kit.coq.terms import Open
 
-LIMIT = "Set Default Timeout 20.\n\n"
+LIMIT = "Set Default Timeout {}.\n\n"
 HEADER = "(* Obligations of {}: generated. *)\n\nRequire Import Reals Lra Sums.\nOpen Scope R_scope.\n"
 
 
@@ -47,16 +47,17 @@ def write(theorems, folder):
 def judge(folder, file):
     """(lemmas of a file that Coq's kernel accepts, axioms that they rest on); the others are taken out of the file.
 
-    A step of a proof has 20 seconds, a run of Coq five minutes: then `subprocess.TimeoutExpired`.
+    A step of a proof has 20 seconds, a run of Coq five minutes: then `subprocess.TimeoutExpired`. What was accepted in time may
+    take a minute when it is read again.
     """
     path = folder / f"{file}.v"
     head, *lemmas = re.split(r"^(?=Lemma )", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    done = _compiled(path, [head, *lemmas])
+    done = _compiled(path, [head, *lemmas], 20)
     if done.returncode:
         asked = [f"{each}\nCheck {_title(each)}.\nAbort All.\n" for each in lemmas]
-        told = _run(["coqtop", "-q"], folder, "".join([head, LIMIT, *asked])).stdout
+        told = _run(["coqtop", "-q"], folder, "".join([head, LIMIT.format(20), *asked])).stdout
         lemmas = [each for each in lemmas if re.search(rf"^(\w+ < )*{_title(each)}\s+: ", told, flags=re.MULTILINE)]
-        done = _compiled(path, [head, *lemmas])
+        done = _compiled(path, [head, *lemmas], 60)
     if done.returncode:
         raise AssertionError(f"{path}: {done.stderr}")
     axioms = set(re.findall(r"^(\w+(?:\.\w+)+)", done.stdout.partition("Axioms:")[2], flags=re.MULTILINE))
@@ -67,11 +68,11 @@ def _title(text):
     return text.split()[1]
 
 
-def _compiled(path, texts):
-    """coqc on the texts, and on a question about the axioms under all of their lemmas."""
+def _compiled(path, texts, seconds):
+    """coqc on the texts, of which a step has these seconds, and on a question about the axioms under all of their lemmas."""
     everything = ", ".join(["I", *map(_title, texts[1:])])
     question = f"Definition everything := ({everything}).\nPrint Assumptions everything.\n"
-    path.write_text("".join([texts[0], LIMIT, *texts[1:], question]), encoding="utf-8")
+    path.write_text("".join([texts[0], LIMIT.format(seconds), *texts[1:], question]), encoding="utf-8")
     return _run(["coqc", "-q", path.name], path.parent)
 
 
