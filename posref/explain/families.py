@@ -53,6 +53,8 @@ A row says what a configuration does not: `like` another row, then what differs.
     shared      True where all layers have the same weights; times: the key that multiplies the number of layers
     base        of 2-D sinusoids: a key or a number
     text        which rows the tokens of the text have, where others stand beside them
+    staged      keys of lists with the layers, the width and the heads of each stage, and their values without a file
+    table       rows of the table where the file says none
     fewer_heads how many times fewer heads there are than the file says, of the same width
     vectors     of Shaw: keys of the largest offset to the left and to the right, and which offset
     patches     which rows patches have, where it is not one each
@@ -851,6 +853,13 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "cached": None,
     },
     "pe_audio_encoder": {"like": "interleaved", "causal": False, "norm": "before"},
+    "timesfm": {
+        "like": "llama",
+        "encoding": "none",
+        "scale": None,
+        "asks": False,
+        "only": {"use_positional_embedding": (False,)},
+    },
     # pictures
     "axial": AXIAL,
     "pixtral": {"like": "axial", "axes": "hw_split", "head": "hidden"},
@@ -1093,6 +1102,49 @@ FAMILIES |= {
         "sees": {"": "and, for as many features again, a convolution whose weights each token makes (modeling_convbert.py)"},
     },
     "moss_transcribe_diarize_audio": {"like": "sinusoidal"},
+    "fun_asr_nano_encoder": {
+        "like": "sinusoidal",
+        "rows": "from_one",
+        "sees": {"": "a convolution of the values of neighbouring frames is added to the output (modeling_fun_asr_nano.py)"},
+    },
+    "mllama_vision_model": {
+        "like": "learned",
+        "stacks": "mllama_vision",
+        "patches": (
+            "one row of the table for each patch of a tile, times 1 - tanh(gate); and learned vectors of tiles, times the tanh "
+            "of gates"
+        ),
+        "mask": "not described: patches of all tiles and padding see each other, except that padding sees no padding "
+        "(modeling_mllama.py)",
+    },
+    "videoprism_vision_model": {
+        "like": "learned",
+        "stacks": "videoprism",
+        "softcap": "attn_logit_softcapping",
+        "patches": "one row of the table for each patch of a frame; after num_spatial_layers, one row of a second per frame",
+        "mask": "not described: patches of one frame see each other; after num_spatial_layers those at one place of all frames",
+    },
+    "sam2_hiera_det_model": {
+        "like": "learned",
+        "staged": {
+            "blocks_per_stage": [1, 2, 7, 2],
+            "embed_dim_per_stage": [96, 192, 384, 768],
+            "num_attention_heads_per_stage": [1, 2, 4, 8],
+        },
+        "rows_key": "window_positional_embedding_background_size",
+        "table": [7, 7],
+        "file": "sam2",
+        "patches": "the table resized to the picture, and one of window_size_per_stage[0] rows and columns repeated over it",
+        "mask": "not described: patches of one window of window_size_per_stage see each other, in global_attention_blocks all "
+        "patches; the first layer of a later stage has the window of the stage before, and may pool its queries "
+        "(modeling_sam2.py)",
+    },
+    "pvt": {
+        "like": "learned",
+        "staged": {"depths": None, "hidden_sizes": None, "num_attention_heads": None},
+        "patches": "one row of the table of its stage for each patch; in the last stage row 0 is that of [CLS]",
+        "sees": {"": "where sequence_reduction_ratios is above 1, a convolution makes one key of as many rows and columns"},
+    },
     "tapas": {
         "like": "learned",
         "text": "counted from 0; token_type_ids name cells of a table, and reset_position_index_per_cell counts each from 0",

@@ -74,7 +74,9 @@ CROSSING = [
     "xlm_roberta_xl",
     "xmod",
 ]
-OWN_CAUSAL = "fsmt gpt_neo imagegpt kosmos_2_text_model openai-gpt prophetnet xlnet"  # types that make this mask themselves
+OWN_CAUSAL = (
+    "fsmt gpt_neo imagegpt kosmos_2_text_model openai-gpt prophetnet timesfm xlnet"  # types that make this mask themselves
+)
 GLOBAL = "tokens of global_attention_mask see all tokens, by projections of their own, and all tokens see them (modeling_{}.py)"
 SUMMED = (
     "and one key for each {} tokens: their sum, normed, with a bias by bucket of the distance of blocks from a second table "

@@ -14,6 +14,7 @@ ROWS = {
     "bert": PLACES,
     "bart": "arange(n) + 2",
     "prophetnet": "arange(n) + {first}",
+    "from_one": "arange(n) + 1",
     "opt": "learned.position_ids(mask, convention='opt')",
     "roberta": "learned.position_ids(ids != {pad}, convention='roberta', padding_idx={pad})",
 }

@@ -42,7 +42,11 @@ DECODER = {"": {key: ENCODER_DECODER["decoder"][key] for key in ("layers", "head
 REFORMER = {"": {**ONE[""], "layers": "attn_layers"}}
 PERCEIVER_BLOCKS = {"": {"layers": "num_self_attends_per_block", "heads": "num_self_attention_heads", "causal": False}}
 PERCEIVER = {"": {"layers": "resampler_depth", "heads": "resampler_n_heads", "causal": False}}
+MLLAMA_VISION = {"": {**ONE[""], "more": "num_global_layers"}}
+VIDEOPRISM = {"": {**ONE[""], "layers": "num_spatial_layers", "more": "num_temporal_layers"}}
 STACKS = {
+    "mllama_vision": MLLAMA_VISION,
+    "videoprism": VIDEOPRISM,
     "reformer": REFORMER,
     "perceiver": PERCEIVER,
     "perceiver_blocks": PERCEIVER_BLOCKS,
@@ -60,6 +64,8 @@ STACKS = {
 
 def groups(settings):
     """One group for each stack, and one for each attention from a decoder to an encoder."""
+    if "staged" in settings.family:
+        return _staged(settings)
     found = []
     only = only_stack(settings.file, settings.path)
     for name, stack in STACKS[settings.family.get("stacks", "one")].items():
@@ -71,6 +77,7 @@ def groups(settings):
             raise settings.error(f"{stack['layers']} is {shown(None)}, expected a number of layers")
         if only and name not in ("", only):
             continue
+        count += settings.count(stack["more"]) if "more" in stack else 0
         group = _group(settings, name, stack, list(range(count * times)))
         found += (
             _by_depth(group) if family_reads(settings, "scale_attn_by_inverse_layer_idx") else _windowed(settings, name, group)
@@ -81,6 +88,24 @@ def groups(settings):
             encoding = settings.family.get("crossing", "none")
             crossing = replace(group, kind="cross_attention", encoding=encoding, causal=False, bias=None, table=None)
             found.append(replace(crossing, base=_base(settings, encoding), indices=group.indices[::step]))
+    return found
+
+
+def _staged(settings):
+    """A group for each stage, whose layers have a width and heads of their own."""
+    rule = settings.family["staged"]
+    listed = [usual if settings[key] is None else settings.counts(key) for key, usual in rule.items()]
+    if len({*map(len, listed)}) > 1:
+        raise settings.error(
+            f"{', '.join(rule)} name {', '.join(str(len(each)) for each in listed)} stages; they must be as many"
+        )
+    found, first = [], 0
+    for depth, width, heads in zip(*listed, strict=True):
+        layers, head = list(range(first, first + depth)), width // heads
+        group = plain(settings, settings.path, layers, heads, head, False, settings.family["encoding"])
+        rows = settings.family.get("rows_key", "max_position_embeddings")
+        found.append(replace(group, softmax_scale=_scale(settings, head), **added(settings, group, rows)))
+        first += depth
     return found
 
 
@@ -179,7 +204,8 @@ def added(settings, group, rows="max_source_positions"):
     """Rows of a table at the input, and what is added to the scores."""
     scored = settings.family.get("also", group.encoding)
     listed = isinstance(settings[rows], list)
-    table = (listed and settings.counts(rows)) or settings.number(rows) or settings.number("max_position_embeddings")
+    table = settings.counts(rows) if listed else settings.number(rows) or settings.number("max_position_embeddings")
+    table = table or settings.family.get("table")
     return {
         "table": table if group.encoding in AT_THE_INPUT else None,
         "bias": BIASES[scored](settings, group) if scored in BIASES else None,

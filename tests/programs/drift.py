@@ -24,13 +24,14 @@ import numpy as np
 
 from posref import position_ids
 from posref.absolute import learned, sinusoidal, sinusoidal_2d
-from posref.explain import configuration, explain
+from posref.explain import configuration, explain, unrotated_layers
 from posref.explain.inventory import CONVOLUTIONS, CONVOLVED
 from posref.relative import alibi, deberta, decomposed, inkling, shaw, swin, t5, transformer_xl
 from posref.rotary import rope
 from tests.programs import models, states
 
 STACKS = ("encoder", "decoder")
+CALLS = ("attentions", "softmaxes")
 COUNTERS = {"position_ids": position_ids, "learned": learned}
 CROSS = re.compile("EncDec|encoder_attn|encoder_decoder_attention|cross")
 TERM = re.compile(r"(^|[._])pos(_|[.]|$)|position|relative|rotary|inv_freq")
@@ -247,6 +248,8 @@ def judge(model_type, groups, record):
     if configuration.family(model_type).get("shared"):  # one module, called once for each layer
         called = [call._replace(layer=f"{i}") for i, call in enumerate(record.attentions)]
         record = record._replace(attentions=called, softmaxes=[])
+    if several(configuration.family(model_type)):
+        record = in_order(record)
     for call in record.attentions:
         key = place(call.layer, stacks, said)
         if key not in said:
@@ -289,6 +292,24 @@ def judge(model_type, groups, record):
     drifted += states.compared({key[1]: layer for key, layer in said.items() if key[2] == "state"}, record, aspects)
     drifted += [*compare_tables(said.values(), record.tables), *biases(groups, record, aspects), *norming(record)]
     return counted(model_type, said, aspects, drifted)
+
+
+def several(family):
+    """Whether the layers of a row stand in several lists of its module, one after the other."""
+    return "staged" in family or any("more" in stack for stack in unrotated_layers.STACKS[family.get("stacks", "one")].values())
+
+
+def in_order(record):
+    """The record with the attentions named by the order in which they are called."""
+    calls = dict.fromkeys(call.layer for call in (*record.attentions, *record.softmaxes))
+    names = {name: f"layers.{i}" for i, name in enumerate(calls)}
+    inside = re.compile("|".join(rf"\b{re.escape(name)}(?=\.)" for name in sorted(names, key=len, reverse=True)) or "^$")
+    renamed = {
+        field: {inside.sub(lambda found: names[found[0]], name): value for name, value in getattr(record, field).items()}
+        for field in ("linears", "projected")
+    }
+    calls = {field: [call._replace(layer=names[call.layer]) for call in getattr(record, field)] for field in CALLS}
+    return record._replace(**renamed, **calls)
 
 
 def counted(model_type, said, aspects, drifted):
@@ -361,7 +382,8 @@ def loudness(layer, call, record):
     factor, found = layer["query_scale"] * (before or 1.0) * layer["magnitude"], np.linalg.norm(call.q)
     partly = layer["magnitude"] != 1 and layer["rotary_dim"] != layer["head_dim"]
     varied = partly or layer["temperature"] or layer["norm"] == "after" or layer["encoding"] == "transformer_xl"
-    if sizes and not varied and not any(abs(found - factor * size) <= 1e-4 * found for size in sizes):
+    known = layer["softmax_scale"] is not None  # TimesFM trains a factor for each feature of its queries
+    if sizes and known and not varied and not any(abs(found - factor * size) <= 1e-4 * found for size in sizes):
         yield f"its queries are scaled by {found / sizes[0]:.6g}, explained as {factor:.6g}"
     sizes = [np.linalg.norm(x) for x in record.projected.get(f"{call.layer}.k_proj", []) if x.size == call.k.size]
     factor, found = layer.get("key_scale", 1.0) * layer["magnitude"], np.linalg.norm(call.k)

@@ -127,6 +127,18 @@ SPECIAL = {  # what a class needs beside its sizes
     "llama4_text": {"floor_scale": 4, "attn_scale": 0.3},
     **{name: {"window_size": 56} for name in ("qwen2_5_vl_vision", "qwen2_5_omni_vision_encoder", "exaone4_5_vision")},
     **{name: {"patch_size": 8, "window_size": 2} for name in SAM.split()},
+    "mllama_vision_model": {
+        "patch_size": 8,
+        "attention_heads": 4,
+        "num_global_layers": 2,
+        "intermediate_layers_indices": [1, 2],
+    },
+    "videoprism_vision_model": settings("num_spatial_layers=3 num_temporal_layers=2 num_frames=5 tubelet_size=[1,8,8]"),
+    "sam2_hiera_det_model": settings("""
+        hidden_size=32 blocks_per_stage=[1,2,2] embed_dim_per_stage=[32,64,96] num_attention_heads_per_stage=[1,2,6]
+        window_size_per_stage=[4,2,2] global_attention_blocks=[2] num_query_pool_stages=2
+    """),
+    "pvt": {"image_size": 64, "depths": [2, 1, 2, 1], "hidden_sizes": [32, 64, 64, 96], "num_attention_heads": [1, 2, 4, 6]},
     "sam3_vit_model": {"patch_size": 8, "window_size": 2, "pretrain_image_size": 16},
     "gpt_neo": {"attention_types": [[["global", "local"], 6], [["global"], 1]], "window_size": 5},
     "dpt": {"backbone_config": None},
@@ -443,7 +455,7 @@ def _series(configuration):
 def _features(configuration):
     """Features of a frame of sound; Granite Speech 5 stacks four frames."""
     stacked = 4 if configuration.model_type == "granite_speech5_encoder" else 1
-    names = ("feature_projection_input_dim", "input_feat_per_channel", "num_mel_bins")
+    names = ("feature_projection_input_dim", "input_size", "input_feat_per_channel", "num_mel_bins")
     return stacked * next(filter(None, (getattr(configuration, name, None) for name in names)))
 
 
@@ -498,6 +510,15 @@ def inputs_of(model):
             inputs["pixel_values"] = inputs["pixel_values"].repeat(configuration.num_frames, 1, 1, 1)
         if configuration.model_type in ("timesformer", "videomae", "vivit"):
             inputs["pixel_values"] = inputs["pixel_values"].repeat(1, configuration.num_frames, 1, 1, 1)
+    if "past_values_padding" in names:
+        inputs |= {"past_values_padding": torch.zeros_like(inputs["past_values"]), "freq": torch.zeros(1, 1, dtype=torch.long)}
+    if "aspect_ratio_ids" in names:
+        tiles = configuration.max_num_tiles
+        inputs["pixel_values"] = inputs["pixel_values"].expand(1, 1, tiles, -1, -1, -1)
+        inputs |= {"aspect_ratio_ids": torch.ones(1, 1, dtype=torch.long), "aspect_ratio_mask": torch.ones(1, 1, tiles)}
+    if configuration.model_type == "videoprism_vision_model":
+        side = configuration.image_size
+        inputs["pixel_values_videos"] = torch.randn(1, configuration.num_frames, configuration.num_channels, side, side)
     if "target_sizes" in names:  # patches side by side
         side = configuration.patch_size
         inputs["pixel_values"] = torch.randn(1, configuration.num_channels, side, side * GRID[0] * GRID[1])
