@@ -56,7 +56,8 @@ A row says what a configuration does not: `like` another row, then what differs.
     staged      keys of lists with the layers, the width and the heads of each stage, and their values without a file
     table       rows of the table where the file says none
     fewer_heads how many times fewer heads there are than the file says, of the same width
-    vectors     of Shaw: keys of the largest offset to the left and to the right, and which offset
+    vectors     of Shaw: keys of the largest offset to the left and to the right, and which offset; beyond: 0, where
+                larger offsets have no vector
     patches     which rows patches have, where it is not one each
     sees        per stack, which keys a query sees beside those of the mask; mask: why it is not described
     encoding_if  keys of the file, and what the first that is set makes of `encoding`; encoding_else: where none is
@@ -1081,6 +1082,15 @@ FAMILIES |= {
             "keys of one length (modeling_reformer.py)"
         ),
     },
+    "canine": {
+        "like": "learned",
+        "rows_key": "num_hash_buckets",
+        "text": "characters, counted as without position_ids",
+        "sees": {
+            "": "a token is downsampling_rate characters, which a convolution joins; one layer before and one after see "
+            "characters, the first within chunks of local_transformer_stride (modeling_canine.py)"
+        },
+    },
     "idefics2_perceiver": {
         "like": "learned",
         "encoding": "unordered",
@@ -1242,6 +1252,16 @@ FAMILIES |= {
         "only": {"position_embeddings_type": ("relative_key",)},
         "vectors": ("left_max_position_embeddings", "right_max_position_embeddings", "j - i"),
     },
+    "vits": {
+        "like": "learned",
+        "encoding": "relative",
+        "vectors": ("window_size", "window_size", "j - i"),
+        "beyond": 0,
+        "only": {"window_size": "given"},
+        "sees": {
+            "": "the vector of each offset of a second table is added to its value, 0 beyond window_size (modeling_vits.py)"
+        },
+    },
     "granite_speech_encoder": {
         "like": "learned",
         "encoding": "relative",
@@ -1269,6 +1289,16 @@ FAMILIES |= {
     },
     "table-transformer": {"like": "detr"},
     "conditional_detr": {"like": "detr", "stacks": "detr_encoder"},
+    "deformable_detr": {
+        "like": "detr",
+        "stacks": "detr_decoder",
+        "cross": False,
+        "only": {"two_stage": (False,)},
+        "sees": {
+            "decoder": "each object then reads points of the picture around a point, which a projection of its trained vector "
+            "gives (modeling_deformable_detr.py)"
+        },
+    },
     "rt_detr": {
         "like": "learned",
         "stacks": "detr_encoder",

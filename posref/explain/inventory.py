@@ -74,10 +74,9 @@ REASONS = {
         "convolutions order the patches, and attention is within windows or between features; rows and columns of the last "
         "features have learned tables": "florence_vision",
         "a learned bias for each distance of rows and columns, without sign": "levit",
-        "trained vectors for offsets up to window_size, in the scores and in the values; beyond it they are 0": "vits",
+        "convolutions in the predictor of durations, which read neighbours in order": "vits",
         "T5's buckets within a segment, and one row of the table for each pair of other segments": "cpmant",
         "a learned table at the input; projected sinusoids of the differences between boxes meet the queries": "bros",
-        "a learned table of characters; layers see chunks of characters, or strides of them that a convolution joins": "canine",
         "Transformer-XL's terms within chunks of frames; not compared, since its eager attention gives NaN": (
             "nemotron_asr_streaming_encoder"
         ),

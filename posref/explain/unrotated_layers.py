@@ -58,6 +58,7 @@ STACKS = {
     "prophetnet": PROPHETNET,
     "detr": DETR,
     "detr_encoder": {"encoder": DETR["encoder"]},
+    "detr_decoder": {"decoder": DETR["decoder"]},
     "fastspeech2": FASTSPEECH2,
 }
 
@@ -332,8 +333,11 @@ def _transformer_xl(settings, group):
 
 
 def _shaw(settings, group):
+    """Where larger offsets have no vector, the first and last rows stand for them, and are 0."""
     left, right, offset = settings.family["vectors"]
-    return {"call": "shaw.scores", "left": settings.count(left), "right": settings.count(right), "offset": offset}
+    zero = "beyond" in settings.family
+    reach = {"left": settings.count(left) + zero, "right": settings.count(right) + zero}
+    return {"call": "shaw.scores", **reach, "offset": offset} | ({"first_and_last_row": 0} if zero else {})
 
 
 def _inkling(settings, group):

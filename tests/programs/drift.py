@@ -157,7 +157,7 @@ def added_in_each_layer(said, model):
             continue
         added = (x - linears[f"{attention}.v_proj"][0])[0]
         if group["encoding"] == "object_queries":
-            expected = model.query_position_embeddings.weight.detach().numpy()
+            expected = model.query_position_embeddings.weight.detach().numpy()[:, : added.shape[-1]]  # others begin the objects
         elif group["encoding"] == "none":
             expected = np.zeros_like(added)
         else:
@@ -259,7 +259,8 @@ def judge(model_type, groups, record):
     through = {call.layer for call in record.attentions}
     for call in record.softmaxes:
         key = place(call.layer, stacks, said)
-        if key in said and (call.layer not in through or said[key]["encoding"] == "transformer_xl"):
+        deformable = CROSS.search(call.layer) and not key[2]
+        if key in said and not deformable and (call.layer not in through or said[key]["encoding"] == "transformer_xl"):
             drifted += [f"layer {named(key)}: {words}" for words in by_itself(said[key], call, record, aspects[key])]
     turning = {}
     for turn in record.turns:
@@ -657,8 +658,10 @@ def swin_terms(layer, call, record, *_):
 def shaw_terms(layer, call, record, q, k):
     """The terms by posref, whose tables have as many rows to the right as to the left: the last row of a side is repeated."""
     said, n = layer["bias"], np.arange(q.shape[-2])
-    table = next(x for name, x in call.module.named_parameters() if re.search("distance_embedding|rel_pos_emb", name))
+    names = "distance_embedding|rel_pos_emb|emb_rel_k"
+    table = next(x[0] if x.ndim == 3 else x for name, x in call.module.named_parameters() if re.search(names, name))
     table = table.detach().double().numpy()[:: 1 if said["offset"] == "j - i" else -1]
+    table = np.pad(table, ((1, 1), (0, 0))) if "first_and_last_row" in said else table
     if len(table) != said["left"] + said["right"] + 1:
         return np.nan
     more = said["left"] - said["right"]

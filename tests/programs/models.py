@@ -176,7 +176,10 @@ SPECIAL = {  # what a class needs beside its sizes
     "inkling2_vision": {"spatial_merge_size": 1},
     "mobilebert": {"intra_bottleneck_size": 32},
     **{name: {"attention_type": "original_full"} for name in ("big_bird", "bigbird_pegasus")},
-    **{name: {"num_queries": 7, "d_model": 64, "image_size": 96} for name in ("conditional_detr", "detr", "table-transformer")},
+    **{
+        name: {"num_queries": 7, "d_model": 64, "image_size": 96}
+        for name in ("conditional_detr", "deformable_detr", "detr", "table-transformer")
+    },
     **{name: {"backbone_config": None, "encoder_layers": 1, "image_size": 128} for name in HYBRID_ENCODERS.split()},
     "mpnet": {"relative_attention_num_buckets": 32, "pad_token_id": 1},
     **{name: {"attention_window": 6} for name in ("longformer", "led")},
@@ -201,7 +204,7 @@ CROSSING = (
 ANY_PICTURE = ("dinov3_vit", "step3p5_vision", "pixtral", *HYBRID_ENCODERS.split())  # which take a picture that is no square
 NORM = re.compile(r"^(q|k|qk|query|key|q_b|kv)_?(layer)?_?norms?$")
 POSITIONS = re.compile(
-    r"^(embed_positions|position_embeddings?|wpe|positions_embed|position_embeds_layer|row_embedder|column_embedder)$"
+    r"^(embed_positions|(char_)?position_embeddings?|wpe|positions_embed|position_embeds_layer|row_embedder|column_embedder)$"
 )
 TABLES_OF_T5 = re.compile(r"\.(relative_attention_bias|rel_attn_embed)$|(?<=rel_pos_bias)$|(?<=rel_pos_[xy]_bias)$")
 STATES = re.compile(

@@ -42,7 +42,7 @@ KEYS = (
     "max_target_positions max_window_layers mem_len multi_query n_latents new_decoder_architecture ngram "
     "no_rope_layer_interval no_rope_layers num_attention_heads num_attention_heads_per_stage num_blocks num_buckets "
     "num_conv_pos_embedding_groups num_conv_pos_embeddings num_decoder_attention_heads num_decoder_layers num_frames "
-    "num_global_layers num_hidden_layers num_key_value_heads num_kv_heads num_queries num_random_blocks "
+    "num_global_layers num_hash_buckets num_hidden_layers num_key_value_heads num_kv_heads num_queries num_random_blocks "
     "num_self_attends_per_block num_self_attention_heads num_sliding_attention_heads num_windows "
     "original_max_position_embeddings pad_token_id partial_rotary_factor patch_embeds_hidden_size patch_size patch_stride "
     "pos_att_type pos_emb_height position_biased_input position_buckets position_embedding_type position_embeddings_type "
@@ -54,10 +54,10 @@ KEYS = (
     "rope_parameters rope_scaling_layers rope_theta rotary_dim rotary_value same_length scale_attn_by_inverse_layer_idx "
     "scale_attn_weights seq_len sinusoidal_embeddings sliding_window sliding_window_pattern sliding_window_size "
     "spatial_merge_size spec_size squeeze_factor swa_head_dim swa_num_attention_heads swa_num_key_value_heads text_embed "
-    "use_abs_pos use_absolute_embeddings use_absolute_position_embeddings use_bidirectional_attention use_bottleneck "
-    "use_learned_position_embeddings use_mem_rope use_positional_embedding use_qformer_text_input use_qk_norm use_rel_pos "
-    "use_relative_position_bias use_relative_position_embeddings use_shared_relative_position_bias use_sliding_window "
-    "v_head_dim window_block_indices window_positional_embedding_background_size window_size"
+    "two_stage use_abs_pos use_absolute_embeddings use_absolute_position_embeddings use_bidirectional_attention "
+    "use_bottleneck use_learned_position_embeddings use_mem_rope use_positional_embedding use_qformer_text_input use_qk_norm "
+    "use_rel_pos use_relative_position_bias use_relative_position_embeddings use_shared_relative_position_bias "
+    "use_sliding_window v_head_dim window_block_indices window_positional_embedding_background_size window_size"
 )
 
 FURTHER = {"dots3_note_vision_encoder": {"embed_dim": "hidden_size"}}  # its class refuses it alone
