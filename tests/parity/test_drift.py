@@ -5,6 +5,7 @@ The types below stand for the rows of the table; `python -m tests.programs.drift
 
 import json
 
+import numpy as np
 import pytest
 
 pytest.importorskip("transformers", reason="pip install posref[parity]")
@@ -19,6 +20,7 @@ TYPES = (
     "beam llama4_text cohere2 smollm3 flint doge glm4 glm4_moe phi3 gpt_neox gptj nanochat olmo3 modernbert exaone4 "
     "beam qwen2_vl_text ernie4_5_vl_moe_text qwen3_next granite chameleon zaya dbrx qwen2_vl_vision "
     "albert blip_2_qformer conditional_detr detr flava_multimodal_model gpt_neo mpnet parakeet_encoder sam_vision_model "
+    "canine deformable_detr sam2_hiera_det_model sam3_vit_model timesfm vits "
     "beit glm4v_text qwen3_5_text qwen3_vl_text trocr umt5 vitdet wav2vec2 wavlm "
     "pixtral dinov3_vit wav2vec2-bert bert bloom mpt t5 gpt2 bart t5gemma t5gemma2 ministral3 mllama_text_model"
 )
@@ -48,6 +50,13 @@ COUNTED = "llama glm4 deepseek_v3 bert roberta opt bart m2m_100 biogpt gpt2 xglm
 @pytest.mark.parametrize("model_type", COUNTED.split())
 def test_tokens_of_a_padded_row_are_counted_as_explained(model_type):
     assert list(drift.counting(model_type)) == []
+
+
+def test_frames_of_sound_are_counted_as_explained():
+    model = models.build(models.tiny("fun_asr_nano_encoder"))
+    (rows,) = models.rows_read(model, models.inputs_of(model)).values()
+    (layer,) = explain(models.keys("fun_asr_nano_encoder"))["layers"]
+    assert rows.tolist() == eval(layer["positions"]["forward"], {"arange": np.arange, "n": len(rows)}).tolist()
 
 
 @pytest.mark.parametrize("model_type", ["llama", "mistral", "opt", "gpt2", "roberta"])
