@@ -1091,6 +1091,14 @@ FAMILIES |= {
             "characters, the first within chunks of local_transformer_stride (modeling_canine.py)"
         },
     },
+    "groupvit_vision_model": {
+        "like": "learned",
+        "stacks": "depths",
+        "sees": {
+            "": "trained tokens of groups stand behind them; after a stage the groups gather the tokens by attention, which is "
+            "not described, and are the tokens of the next stage (modeling_groupvit.py)"
+        },
+    },
     "idefics2_perceiver": {
         "like": "learned",
         "encoding": "unordered",

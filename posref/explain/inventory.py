@@ -99,7 +99,6 @@ REASONS = {
         "a learned table at the input; layers see windows of the picture": "hiera",
         "a learned table at the input; trained queries join in the last layers": "eomt videomt",
         "as in DINOv3; trained queries join in the last layers": "eomt_dinov3",
-        "a learned table at the input; trained tokens of groups gather the patches": "groupvit_vision_model",
         "a learned table at the input; not compared, since transformers maps its configuration to no module": (
             "bridgetower_vision_model idefics_vision"
         ),

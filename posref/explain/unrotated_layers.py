@@ -47,6 +47,7 @@ VIDEOPRISM = {"": {**ONE[""], "layers": "num_spatial_layers", "more": "num_tempo
 STACKS = {
     "mllama_vision": MLLAMA_VISION,
     "videoprism": VIDEOPRISM,
+    "depths": {"": {**ONE[""], "layers": "depths"}},
     "reformer": REFORMER,
     "perceiver": PERCEIVER,
     "perceiver_blocks": PERCEIVER_BLOCKS,
@@ -72,6 +73,7 @@ def groups(settings):
     for name, stack in STACKS[settings.family.get("stacks", "one")].items():
         named = settings[stack["layers"]]
         count = len(named) if isinstance(named, list) else settings.count(stack["layers"])
+        count = sum(settings.counts("depths")) if stack["layers"] == "depths" else count
         count = count or settings.count(stack.get("else", stack["layers"]))
         times = settings.count(settings.family["times"]) if "times" in settings.family else 1
         if count is None:

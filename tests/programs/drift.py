@@ -297,11 +297,13 @@ def judge(model_type, groups, record):
 
 def several(family):
     """Whether the layers of a row stand in several lists of its module, one after the other."""
-    return "staged" in family or any("more" in stack for stack in unrotated_layers.STACKS[family.get("stacks", "one")].values())
+    stacks = unrotated_layers.STACKS[family.get("stacks", "one")].values()
+    return "staged" in family or any("more" in stack or stack["layers"] == "depths" for stack in stacks)
 
 
 def in_order(record):
     """The record with the attentions named by the order in which they are called."""
+    record = record._replace(softmaxes=[call for call in record.softmaxes if "downsample" not in call.layer])
     calls = dict.fromkeys(call.layer for call in (*record.attentions, *record.softmaxes))
     names = {name: f"layers.{i}" for i, name in enumerate(calls)}
     inside = re.compile("|".join(rf"\b{re.escape(name)}(?=\.)" for name in sorted(names, key=len, reverse=True)) or "^$")

@@ -139,6 +139,7 @@ SPECIAL = {  # what a class needs beside its sizes
         window_size_per_stage=[4,2,2] global_attention_blocks=[2] num_query_pool_stages=2
     """),
     "pvt": {"image_size": 64, "depths": [2, 1, 2, 1], "hidden_sizes": [32, 64, 64, 96], "num_attention_heads": [1, 2, 4, 6]},
+    "groupvit_vision_model": {"depths": [2, 1, 2], "num_group_tokens": [6, 3, 0], "num_output_groups": [6, 3, 0]},
     "sam3_vit_model": {"patch_size": 8, "window_size": 2, "pretrain_image_size": 16},
     "gpt_neo": {"attention_types": [[["global", "local"], 6], [["global"], 1]], "window_size": 5},
     "dpt": {"backbone_config": None},
