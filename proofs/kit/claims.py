@@ -12,7 +12,7 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from proofs.kit import cases, paths
+from proofs.kit import cases, marks, paths
 from proofs.kit.cases import at_case, settled, special
 from proofs.kit.normal_form import coefficients, is_zero, never_zero
 from proofs.kit.paths import compared
@@ -54,6 +54,8 @@ def prove_equal(left, right, mention=()):
         raise NotProved(f"shapes {left.shape} and {right.shape}")
     if left.size == 0:
         raise NotProved("nothing to compare")
+    if marks.marks is not None:
+        return marks.marks.look(left, right)
     for place, a in np.ndenumerate(left):
         b = right[place]
         if not is_zero(a - b):

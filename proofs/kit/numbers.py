@@ -17,7 +17,7 @@ import inspect
 import itertools
 import types
 import zlib
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple, get_args
 
 import numpy as np
@@ -209,18 +209,37 @@ def noted(theorem):
     _read.clear()
     _alive.clear()
     functions = {python_function(f): f for f in theorem.of if isinstance(python_function(f), types.FunctionType)}
-    plain = {f: _copy(f) for f in functions if ".fast." not in f.__module__ and not f.__code__.co_flags & ANY_NUMBER}
-    with ExitStack() as stack:
-        for number, f in enumerate(plain):
-            stack.enter_context(swapped(f, _noting(f, number)))
-        _noting.table = [(functions[f], plain[f]) for f in plain]
-        stack.enter_context(paths.told_by(_answer))
+    with noting({f: functions[f] for f in functions if can_be_noted(f)}, _note), paths.told_by(_answer):
         RECORD.clear()
         done = []
         for _, (case, _) in zip(range(CASES), every_case(theorem.body), strict=False):  # errors are not asked for: it is proved
             done += [call._replace(case=case) for call in _calls]
             _calls.clear()
     return done, [*RECORD.kernels]
+
+
+def can_be_noted(f):
+    """Whether calls of a Python function are noted: not those of kernels, and of functions of any number of arguments."""
+    return isinstance(f, types.FunctionType) and ".fast." not in f.__module__ and not f.__code__.co_flags & ANY_NUMBER
+
+
+@contextmanager
+def noting(functions, note):
+    """Calls of Python functions from outside them: each returns what `note(function, arguments, result)` makes of its result.
+
+    `functions` has the public one of each, which `note` gets.
+    """
+    saved = _noting.table, _noting.note, _noting.ran
+    with ExitStack() as stack:
+        plain = {f: _copy(f) for f in functions}
+        for number, f in enumerate(plain):
+            stack.enter_context(swapped(f, _noting(f, number)))
+        _noting.table, _noting.note = [(functions[f], plain[f]) for f in plain], note
+        _noting.ran = set()
+        try:
+            yield _noting.ran
+        finally:
+            _noting.table, _noting.note, _noting.ran = saved
 
 
 def _answer(relation):
@@ -256,20 +275,27 @@ def _noting(f, number):
     return code_of(f, root)
 
 
+_noting.table, _noting.note, _noting.ran = [], None, set()  # (public, plain) by number; what is made of a result; who ran
+
+
 def called(number, arguments):
-    """One call: made, and noted if it comes from the body of the theorem."""
+    """One call: made, and noted if it comes from outside of these functions."""
     global _depth
     public, plain = _noting.table[number]
+    _noting.ran.add(f"{plain.__module__}.{plain.__name__}")
     _depth += 1
     try:
         result = plain(*_positional(plain, arguments).values(), **_keywords(plain, arguments))
     finally:
         _depth -= 1
-    if _depth == 0:
-        results = result if isinstance(result, tuple) else (result,)
-        asked = [*paths.told]
-        for place, r in enumerate(results):
-            _calls.append(Call(public, arguments, r, place if isinstance(result, tuple) else None, asked, None))
+    return result if _depth else _noting.note(public, arguments, result)
+
+
+def _note(public, arguments, result):
+    results = result if isinstance(result, tuple) else (result,)
+    asked = [*paths.told]
+    for place, r in enumerate(results):
+        _calls.append(Call(public, arguments, r, place if isinstance(result, tuple) else None, asked, None))
     return result
 
 
@@ -376,20 +402,20 @@ def _made_with(call, opened):
 def _unknown(name, value, known):
     """An argument of unknown entries, unless it is one, or known."""
     if isinstance(value, Scalar):
-        return Scalar(_entries(name, "f")(0)) if _composite(value, known) and not value.e.is_integer else value
+        return Scalar(unknowns(name, "f")(0)) if _composite(value, known) and not value.e.is_integer else value
     if isinstance(value, SizedArray) and value.kind in "if":
         _, e = _generic(value)
         if not _composite(e, known):
             return value
-        return argument(SizedArray(value.extents, _entries(name, value.kind), kind=value.kind))
+        return argument(SizedArray(value.extents, unknowns(name, value.kind), kind=value.kind))
     if _of_objects(value) and value.ndim and any(_composite(cell, known) for cell in value.view(np.ndarray).ravel()):
-        at = _entries(name, "f" if known == () else kind_of(value))
+        at = unknowns(name, "f" if known == () else kind_of(value))
         cells = [at(*ix) if _composite(value[ix], known) else value[ix] for ix in np.ndindex(*value.shape)]
         return array(np.array([*cells, None], dtype=object)[:-1].reshape(value.shape))
     return value
 
 
-def _entries(name, kind):
+def unknowns(name, kind):
     """A function from indices to unknown numbers."""
     base, function = sp.IndexedBase(name, real=True), sp.Function(name, integer=True)
     return lambda *ix: function(*ix) if kind == "i" else base[ix]

@@ -11,7 +11,7 @@ import sympy as sp
 from proofs.kit import cases
 from proofs.kit.cases import consequences, equals_zero, nonnegative, settled
 from proofs.kit.record import RECORD
-from proofs.kit.verdicts import Undecided
+from proofs.kit.verdicts import Undecided, Unseen
 
 _oracle, _at_once = None, False
 _teller = None  # answers comparisons in numbers; then one path is run, and sizes are compared, too
@@ -45,7 +45,7 @@ def all_paths(run, limit=10_000):
         cases.take(around)
         silent += RECORD.obligations == before
     if 0 < silent < count:
-        raise Undecided(f"{silent} of {count} paths claim nothing; compare on every path, or assume what rules the others out")
+        raise Unseen(f"{silent} of {count} paths claim nothing; compare on every path, or assume what rules the others out")
     done()
 
 

@@ -68,11 +68,12 @@ def _near(word, known):
 def run(chosen, with_mutants, sizes=numbers.SIZES):
     """Results of the chosen theorems in their order, labels of surviving mutants, labels listed for nothing.
 
-    Mutants are tried in files whose theorems are all chosen, and all proved.
+    Mutants are tried in files whose theorems are all chosen, and all proved. With mutants, results are marked, too.
     """
     done, survivors, unused = {}, [], []
     files = list(dict.fromkeys(t.file for t in chosen))
-    for count, result in enumerate(_side_by_side(_examine, [(t.file, t.name, sizes) for t in chosen], len(files)), 1):
+    jobs = [(t.file, t.name, sizes, with_mutants) for t in chosen]
+    for count, result in enumerate(_side_by_side(_examine, jobs, len(files)), 1):
         done[result["name"]] = result
         _say(f"[{count}/{len(chosen)}] {result['name']}: {result['status']} ({result['seconds']:.2f} s)")
     whole = [f for f in files if all(t.name in done and done[t.name]["status"] in PASSED for t in in_file(f))]
@@ -97,9 +98,9 @@ def slow(results):
     return {file: round(s, 1) for file, s in seconds.items() if s > SLOW}
 
 
-def _examine(file, name, sizes):
+def _examine(file, name, sizes, with_marks):
     t = next(t for t in in_file(file) if t.name == name)
-    result = asdict(examine(t))
+    result = asdict(examine(t, with_marks))
     return result | _in_numbers(t, sizes) if result["status"] in PASSED else result
 
 

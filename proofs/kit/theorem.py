@@ -22,8 +22,9 @@ What carries a theorem is its basis. Nothing said: the machine decides all of it
 alone; such a statement is checked like a theorem and is not called one.
 
 A theorem is trusted only if it can fail: every function of `of` is replaced by a tripwire and the theorem must notice; its
-mutants must fail some theorem of the file; and each control, a false sentence, must be refuted. A mutant that changes nothing
-is listed in `equivalent`, by its label, with the reason.
+mutants must fail some theorem of the file; and each control, a false sentence, must be refuted. Where mutants are run, each
+body and each control is also run on marked results (`proofs.kit.marks`), on which its claims must depend. A mutant that
+changes nothing is listed in `equivalent`, by its label, with the reason.
 """
 
 import ast
@@ -38,12 +39,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from posref import ops
-from proofs.kit import honest, language
+from proofs.kit import honest, language, marks, numbers
 from proofs.kit.cases import first_failure, run_cases
 from proofs.kit.claims import prove_equal
 from proofs.kit.mutants import Tripwire, mutants, python_function, swapped, tripwire
 from proofs.kit.record import RECORD
-from proofs.kit.verdicts import Refuted
+from proofs.kit.verdicts import Refuted, Unseen
 
 TRUSTED = {
     "det",
@@ -61,6 +62,7 @@ TRUSTED = {
 }
 TRUSTED |= {"solve", "solveset", "linsolve", "rsolve", "solve_forall", "is_irrational", "is_transcendental", "evalf"}
 SECONDS_PER_MUTANT = 5  # of the processor, and ten times what the proof takes; a mutant may loop forever
+SECONDS_WITH_MARKS = 1  # more than the proof takes; what is made of marked numbers may take long
 
 
 class Unsound(AssertionError):
@@ -166,6 +168,33 @@ class Theorem:
         for function in self.of:
             if not self._executes(self.body, function):
                 raise Unsound(f"{self.name} does not execute {function.__name__}")
+
+    def check_marks(self):
+        """A claim depends on a result of each function that the proof calls, and each control is refuted by a result."""
+        made, failure = self._with_marks(self.body, stops="all_paths" not in vocabulary(self.body))
+        if isinstance(failure, Unseen):
+            raise Unsound(f"{self.name}: {failure}")
+        if failure is None or isinstance(failure, marks.Seen):  # what was called before another error counts as seen
+            if unseen := sorted(made.called - made.seen):
+                raise Unsound(f"{self.name} claims nothing that depends on what {unseen[0].rpartition('.')[2]} returns")
+            if single := made.single():
+                raise Unsound(
+                    f"{self.name} compares single cells of what {single[0].rpartition('.')[2]} returns; compare at an index()"
+                )
+        for control in self.controls if all(map(numbers.can_be_noted, map(python_function, self.of or [None]))) else ():
+            _, failure = self._with_marks(control, of_control=True)
+            if isinstance(failure, Unseen):
+                raise Unsound(f"the control {control.__name__} of {self.name} {failure}")
+
+    def _with_marks(self, body, **how):
+        """The marks of a run in which functions of the theorem return marked results, and what ended the run."""
+        functions = [f for f in dict.fromkeys(map(python_function, self.of)) if numbers.can_be_noted(f)]
+        with marks.marking(functions, slopes="diff" in vocabulary(body), **how) as made:
+            try:
+                with _limit(SECONDS_WITH_MARKS + self.seconds):
+                    return made, first_failure(body)
+            except Exception as error:
+                return made, error
 
     def _executes(self, body, function):
         return isinstance(self.failure(function, tripwire(function), body), Tripwire)
@@ -354,8 +383,8 @@ def _said(entries):
     return list(dict.fromkeys(re.sub(r"#\d+", "", str(entry)) for entry in entries))
 
 
-def examine(t):
-    """Prove a theorem, refute its controls, pull its tripwires; a failure is a status, not an exception."""
+def examine(t, with_marks=False):
+    """Prove a theorem, refute its controls, pull its tripwires, mark its results; a failure is a status, not an exception."""
     start = time.process_time()
     counted, controls, status = (0, 0, "", []), [], "checked" if t.is_example else "proved"
     ground, cases, signs = ([], [], []), [], []
@@ -367,6 +396,8 @@ def examine(t):
         t.check_honesty()
         t.check_tripwires()
         controls = [t.described(control, witness) for control, witness in t.check_controls().items()]
+        if with_marks:
+            t.check_marks()
     except Exception as error:
         status = f"{type(error).__name__}: {error}"
     of = [f"{python_function(f).__module__.removeprefix('posref.')}.{python_function(f).__name__}" for f in t.of]

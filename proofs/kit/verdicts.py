@@ -5,6 +5,10 @@ class Undecided(Exception):
     """The claim lies outside what the kit can decide; neither proved nor refuted."""
 
 
+class Unseen(Undecided):
+    """A claim of a control, or some paths of a theorem, that no result of a function is part of."""
+
+
 class NotProved(AssertionError):
     """The claim could not be proved."""
 

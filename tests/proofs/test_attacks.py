@@ -919,6 +919,80 @@ def test_a_control_is_refuted_by_a_claim():
         t.check_controls()
 
 
+# a result that enters and cancels
+
+
+def times_zero():
+    """0 double(x) = 0"""
+    x = symbols("x", 2)
+    prove_equal(0 * double(x) + (x + 1) ** 2, x**2 + 2 * x + 1)
+
+
+def minus_itself():
+    """double(x) - double(x) = 0"""
+    x = symbols("x", 2)
+    prove_equal(double(x) - double(x) + x, x)
+
+
+def by_a_formula():
+    """(2x + 1)^2 = (2x)^2 + 2 (2x) + 1"""
+    y = double(sized("x", N)).at(index(N))
+    prove_equal([(y + 1) ** 2], [y**2 + 2 * y + 1])
+
+
+def through_a_list():
+    """double(x) is double(x)"""
+    x, expected = symbols("x", 2), []
+    for f in (double,):
+        expected.append(f(x))
+    prove_equal(double(x), expected[0])
+
+
+def first_cell():
+    """double(x) = 2 x, every entry"""
+    x = sized("x", N)
+    prove_equal([double(x).at(0)], [2 * x.at(0)])
+
+
+def nothing_on_one_path():
+    """|x| = x"""
+    x = symbols("x", 1)
+    for asked, y in all_paths(lambda: absolute(x)):
+        prove_equal(*((y, x) if asked[0][1] else ((x + 1) ** 2, x**2 + 2 * x + 1)))
+
+
+RESULTS = [
+    (times_zero, double, "claims nothing that depends on what double returns"),
+    (minus_itself, double, "claims nothing that depends on what double returns"),
+    (by_a_formula, double, "claims nothing that depends on what double returns"),
+    (through_a_list, double, "claims nothing that depends on what double returns"),
+    (first_cell, double, "compares single cells of what double returns"),
+    (nothing_on_one_path, absolute, "1 of 2 paths claim nothing"),
+]
+
+
+@pytest.mark.parametrize(("body", "function", "problem"), RESULTS)
+def test_a_claim_depends_on_a_result(body, function, problem):
+    t = theorem(of=[function], sizes="one")(body)
+    t.prove()
+    with pytest.raises(Unsound, match=problem):
+        t.check_marks()
+
+
+def about_no_result():
+    """(x + 1)^2 = x^2"""
+    x = symbols("x", 2)
+    prove_equal(double(x), 2 * x)
+    prove_equal((x + 1) ** 2, x**2)
+
+
+def test_a_control_is_refuted_by_a_result():
+    t = theorem(of=[double], sizes="one", **CODE)(one_cell)
+    t.control(about_no_result)
+    with pytest.raises(Unsound, match="which no result is part of"):
+        t.check_marks()
+
+
 def test_an_example_says_where_it_ends():
     t = example(of=[double], sizes="all n")(zero)
     t.prove()
