@@ -237,8 +237,8 @@ def fuzz(seconds=3600):
 
 def grids():
     """The tests that are marked slow: whole grids of shapes, dtypes, mistakes and styles."""
-    command = [sys.executable, "-m", "pytest", "-n", "auto", "-q", "-m", "slow"]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=6000)
+    command = [sys.executable, "-m", "pytest", "-n", "auto", "--dist", "worksteal", "-q", "-m", "slow"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=9000)
     if run.returncode:
         raise AssertionError("\n".join(run.stdout.splitlines()[-20:]))
     return run.stdout.splitlines()[-1].strip("= ")
