@@ -21,7 +21,8 @@ def groups(settings):
     if settings.model_type == "t5_gemma_module" and settings.path.endswith("decoder"):
         indices = sorted(i for group in counted for i in group.indices)
         counted.append(replace(masks.cross_attention(counted[0]), indices=indices))
-    if settings.facts.get("module") in masks.CROSSING and settings["add_cross_attention"]:
+    windows = settings.family["encoding"] == "swin"  # of sound, beside a text encoder of the same module
+    if not windows and settings.facts.get("module") in masks.CROSSING and settings["add_cross_attention"]:
         counted += [masks.cross_attention(group) for group in counted]
     return [replace(group, slips=slips(group)) for group in [*counted, *state_layers.groups(settings)]]
 

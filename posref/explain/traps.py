@@ -255,7 +255,7 @@ def _ignored(settings, groups):
         if share not in (None, 1) and "partial" not in settings.family and settings.file.get("posref_file") != "GGUF":
             for group in _rotary(groups):
                 given, turned = 2 * len(group.frequencies), turned_width(settings, group.kind)
-                if group.scaling and given < turned:
+                if group.scaling and group.kind not in settings.family.get("stretched", ()) and given < turned:
                     yield (
                         f"transformers 5.23.0 stops at the first call: {group.scaling['type']} gives it {given // 2} "
                         f"frequencies by partial_rotary_factor, and the code of this type rotates all {turned} features"
