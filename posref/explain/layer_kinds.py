@@ -232,11 +232,9 @@ def _full_by_list(settings, i, count):
 
 
 def _global_by_list(settings, i, count):
-    return (
-        FULL
-        if i in (settings["global_attn_indexes"] or (7, 15, 23, 31)) or settings["window_size"] == 0
-        else "window_attention"
-    )
+    listed = settings["global_attn_indexes"]
+    whole = (7, 15, 23, 31) if listed is None else listed  # SAM 3's, whose class has None; an empty list names no layer
+    return FULL if i in whole or settings["window_size"] == 0 else "window_attention"
 
 
 def _gpt_neo(settings, i, count):

@@ -620,3 +620,10 @@ def test_a_gguf_file_without_a_length():
 def test_a_missing_key_of_a_schedule():
     with pytest.raises(ValueError, match=r"^low_freq_factor is missing in the rotary parameters"):
         explain(LLAMA | {"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 8192}})
+
+
+@pytest.mark.parametrize(("listed", "whole"), [([], []), ([1], [1]), (None, [7, 15, 23, 31])])
+def test_an_empty_list_of_layers_names_none(listed, whole):
+    """SAM 3's class has None for its four layers that see the whole picture (configuration_sam3.py)."""
+    groups = explain({"model_type": "sam3_vit_model", "global_attn_indexes": listed})["layers"]
+    assert [i for group in groups if group["kind"] == "full_attention" for i in group["indices"]] == whole
