@@ -331,7 +331,10 @@ def gradient_without_the_average():
 # masks and offsets
 
 
-@theorem(of=[attention.causal_mask, attention.window_mask], sizes="all n, m, positions; every width")
+@theorem(
+    of=[attention.causal_mask, attention.window_mask],
+    sizes="all n, m, positions; every width; causal windows of 1, 2, 5 at offsets -7 to 7",
+)
 def masks_pinned():
     """causal_mask is j <= i; window_mask is -width < j - i < width, and j <= i too if causal; i, j are the positions of the
     query and the key."""

@@ -115,7 +115,8 @@ SYSTEMS = [t5.bias, alibi.bias, shaw.attend, nezha.attend, deberta.scores, offse
 )
 def every_system_is_translation_invariant():
     """The output of attention with T5, ALiBi (three forms), Shaw, NEZHA and DeBERTa (both conventions) does not change when all
-    tokens move. By their pinned theorems they are the schema above with functions of their own."""
+    tokens move. `translation_invariant` says it of any functions of the offset; here these systems run from positions to
+    output."""
     for layer in layers().values():
         here = layer(QUERIES, KEYS)
         for shift in (-1, 5, 10**9):

@@ -189,8 +189,9 @@ def arithmetic_progression():
 
 @theorem(of=[sinusoidal.encode, pairing.join], sizes="d = 4")
 def addition_is_bilinear():
-    """p_{a+b} is bilinear in p_a and p_b: block by block the product of complex numbers. For d >= 4 it is no combination
-    x p_a + y p_b with numbers x, y: three of its components are independent of those of p_a and p_b."""
+    """p_{a+b} is bilinear in p_a and p_b: block by block the product of complex numbers. For d >= 4 it is in
+    general no combination x p_a + y p_b with numbers x, y: a determinant of three components of p_a, p_b and p_{a+b} is not 0
+    as a function of a, b and the frequencies."""
     a, b, w = symbol("a"), symbol("b"), symbols("w", 2)
     first, second, both = sinusoidal.encode(array([a, b, a + b]), w, layout="interleaved")
     product = []
@@ -283,8 +284,8 @@ def spanning_for_any_frequencies():
 
 @example(of=[sinusoidal.encode, sinusoidal.frequencies], sizes="d = 512")
 def components_reach_both_signs():
-    """Every component takes both signs: later ones are slow, not small. At d = 512 the last cosine first falls below zero at
-    position 15153, and the last sine is -0.891 at position 50000."""
+    """Later components are slow, not small: the last ones take both signs too. At d = 512 the last cosine first falls below
+    zero at position 15153, and the last sine is -0.891 at position 50000."""
     with mpmath.workdps(40):
         w = frequency(mpmath.mpf(255), 512, mpmath.mpf(10000), m=mpmath)
         prove_that(mpmath.ceil(mpmath.pi / 2 / w) == 15153, "the last cosine is negative from 15153 on")

@@ -307,7 +307,7 @@ def mean_square(cos, mean, square):
 @theorem(of=[rope.tables, rope.rotate], sizes="d = 2, 4, 6; all frequencies and moments")
 def mean_square_of_equal_contents():
     """With k = q, pairs independent, E |q_t|^2 = a and E |q_t|^4 = b, E score(o)^2 = a^2 S(o)^2 + (b - a^2) (d/2 + S(2 o)) / 2,
-    where S(o) = sum_t cos(o w_t): the square of the mean and a variance of about d/4 (b - a^2), at every offset."""
+    where S(o) = sum_t cos(o w_t): the square of the mean, and the variance."""
     a, b, o = symbol("a"), symbol("b"), symbol("o")
     for half in (1, 2, 3):
         q, w = symbols("q", 1, 2 * half), symbols("w", half)

@@ -97,8 +97,9 @@ SHIPPED = {
     sizes="offsets up to 8, beyond which an index is one number, and 10^9; d = 2, clip 2, span 3, 8 buckets to 6",
 )
 def scores_lie_in_their_spaces():
-    """At these offsets scores of Shaw, of DeBERTa's terms and of T5 weigh products of contents alike, and the content of the
-    query, that of the key and what is left as the table of who expresses whom says: as functions of their index."""
+    """A score is x^T M y + x^T u + y^T v + b with the contents x and y. For Shaw, DeBERTa's terms and T5 `posref express` takes
+    M as one matrix, and each of u, v and b as one value or as a function of an index of the offset: so they are at these
+    offsets."""
     for name, score in SHIPPED.items():
         prove_spaces(name, score)
 

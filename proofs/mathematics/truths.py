@@ -181,7 +181,7 @@ def signed_biases_are_mirrored():
 @theorem(of=[attention.attend, attention.causal_mask], sizes="n = 1 to 6", as_written="formula")
 def a_causal_mask_counts():
     """A causal mask alone gives positions: where every score is 0 and one feature of the values marks the first token, row i is
-    1 / (i + 1), other for each i, so that the next layer can read where it is."""
+    1 / (i + 1), a number of its own for each i, so that the next layer can read where it is."""
     for n in range(1, 7):
         zero, first = array([[0]] * n), symbols("x", 1, 1)
         values = np.concatenate([first, array([[0]] * (n - 1)).reshape(n - 1, 1)])

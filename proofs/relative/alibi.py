@@ -109,10 +109,10 @@ def slopes_of_a_shard():
     prove_equal(exactly(6)[3:], exactly(3))
 
 
-@example(of=[alibi.slopes], sizes="h = 1 .. 256")
+@example(of=[alibi.slopes], sizes="h = 1 .. 256, max_bias 256")
 def geometric_exactly_for_powers_of_two():
     """The slopes are a geometric sequence if and only if the number of heads is a power of two, as published and sorted. For
-    every number they differ, are below 1, and the flattest is 2^-max_bias."""
+    every number of heads they differ and are below 1, and the flattest slope is 2^-max_bias."""
     for heads in range(1, 257):
         published = (np.frexp(alibi.slopes(heads, max_bias=256))[1] - 1).tolist()  # the exponents, by slopes_pinned
         for order in (published, sorted(published)):
@@ -164,7 +164,7 @@ def query_minus_key():
 @theorem(of=[alibi.bias, offsets], sizes="all positions, slopes and distances t >= 1")
 def falls_with_distance():
     """Every further token in the past costs m, in the signed and in the absolute form; in the future the absolute form costs as
-    much and the signed form pays m t instead."""
+    much and the signed form adds m t."""
     i, t, m = symbol("i", integer=True), symbol("t", integer=True, positive=True), symbols("m", 1)
     for form, future in (("signed", 1), ("absolute", -1)):
         got = alibi.bias(array([i]), array([i - t - 1, i - t, i, i + t]), m, form=form)[0, 0]

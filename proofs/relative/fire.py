@@ -24,7 +24,7 @@ def hidden(x, w, b):
 
 @theorem(of=WHOLE, sizes="positions -4 to 5, threshold 3, all c, all positive eps")
 def pinned():
-    """x_ij is the logarithm of 1 + c times the distance, over that of 1 + c max(i, L) and eps."""
+    """x_ij is ln(1 + c |j - i|) / (ln(1 + c max(i, L)) + eps)."""
     c, eps, i, j = symbol("c", positive=True), symbol("eps", positive=True), np.array([-4, 2, 3, 5]), np.arange(-4, 6)
     for _, got in all_paths(lambda: fire.progress(i, j, c=c, threshold=3, eps=eps)):
         prove_that(got.shape == (4, 10), "queries, keys")
@@ -121,7 +121,8 @@ def the_first_bias_is_one_too():
 
 @example(of=WHOLE, sizes="10000 tokens, c = 0.1, threshold 512, eps = 1e-6")
 def between_zero_and_one():
-    """With the published c, L and eps x lies in [0, 1] for keys in the past, at every length up to 10000."""
+    """With the published c, L and eps x lies in [0, 1] for all keys in the past of the queries at 0, 1, 511, 512, 513
+    and 9999."""
     i = np.arange(10000)
     for query in (0, 1, 511, 512, 513, 9999):
         x = fire.progress(i[query : query + 1], i[: query + 1], c=0.1, threshold=512, eps=1e-6)

@@ -480,7 +480,8 @@ def keys_of_two_schedules_in_one_cache():
 
 @theorem(of=[scaling.longrope_list], sizes="all lengths")
 def lists_by_rule():
-    """The list is long if the text (transformers), the server's length (vLLM, llama.cpp) or nothing (mlx-lm) exceeds L."""
+    """transformers takes the long list if the text is longer than L, vLLM and llama.cpp if the server's length is, and mlx-lm
+    always."""
     length, original, server = (symbol(name, integer=True, positive=True) for name in ("l", "L", "served"))
     for rule, deciding in (("transformers", length), ("vllm", server), ("llama.cpp", server)):
         choose = lambda rule=rule: scaling.longrope_list(rule, length=length, original_length=original, model_length=server)
