@@ -70,14 +70,14 @@ FORMATS = {"bfloat16": -9, "float16": -12, "float32": -25}  # rounding moves a n
     "2 sqrt(d) times that stay different",
 )
 def rounded_rows_are_different():
-    """Rows of the sinusoid that are rounded to bfloat16 or float16 are all different below 131072 from d = 6 on, if angles are
-    computed in float64: the closest are 0.0559 apart at d = 6 (offset 32082), 0.0353 at d = 8 (100531), and neighbours from
-    d = 16 on, 1.0147, 1.4718 at d = 64 and 1.9526 at 128."""
+    """Rows of the sinusoid that are rounded to bfloat16 or float16 are all different below 131072 at these widths, if angles
+    are computed in float64: the closest are 0.0559 apart at d = 6 (offset 32082), 0.0353 at d = 8 (100531), and neighbours at
+    d = 16, 64 and 128: 1.0147, 1.4718 and 1.9526."""
     for dim, (nearest, offset) in NEAREST.items():
         distance = np.sqrt(squared_distances(dim))
         prove_that(abs(distance.min() - nearest) < 5e-5 and distance.argmin() + 1 == offset, f"d = {dim}: {distance.min():.5f}")
         reach = 2 * np.sqrt(dim) * 2.0 ** FORMATS["bfloat16"] + 1e-6
-        prove_that(bool(distance.min() > reach) == (dim > 4), f"d = {dim}: beyond what bfloat16 moves, from d = 6 on")
+        prove_that(bool(distance.min() > reach) == (dim > 4), f"d = {dim}: beyond what bfloat16 moves, but for d = 4")
 
 
 @rounded_rows_are_different.claim("At d = 4 rows 7 and 84830 are one in bfloat16.")
