@@ -152,7 +152,7 @@ def named(cells, table, norms):
 )
 def similarity_pinned():
     """S = similarity(P) has S_ij |P_i| |P_j| = <P_i, P_j>, so S is symmetric, and
-    S_ii = |P_i|^2 / |P_i|^2 = 1; the norms stand for themselves."""
+    S_ii = |P_i|^2 / |P_i|^2 = 1; the norms are symbols."""
     table, norms = symbols("P", 3, 4), symbols("norm", 3, positive=True)
     s = named(learned.similarity(table), table, norms)
     prove_equal(s * norms[:, None] * norms, table @ table.T, mention=table)

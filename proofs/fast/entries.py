@@ -292,7 +292,7 @@ def the_scale_covers_the_content():
     sizes="all matrices (2, 3) of numbers from -1 to 1, one of (2, 1), and (1, 2) from both ends of int64",
 )
 def straight_is_what_ascends():
-    """Rows are straight if each number is one more than the one before; their first numbers stand for them."""
+    """straight returns the first numbers of the rows if each number is one more than the number before it, else None."""
     for entries in itertools.product((-1, 0, 1), repeat=6):
         matrix = np.array(entries).reshape(2, 3)
         ascends = bool((np.diff(matrix) == 1).all())

@@ -48,7 +48,7 @@ def between(query, key):
 
 @example(of=[decomposed.rows], sizes="all sizes up to 24 by 24")
 def rows_pinned():
-    """rows is the formula in whole numbers; within 0 .. 2 max(m, n) - 2; and i - j + n - 1 if the sizes are one."""
+    """rows is the formula in whole numbers, lies within 0 .. 2 max(m, n) - 2, and is i - j + n - 1 if both sizes are n."""
     for m in range(1, 25):
         for n in range(1, 25):
             got = decomposed.rows(np.arange(m), np.arange(n), query_size=m, key_size=n)

@@ -189,8 +189,8 @@ BEFORE += "before = np.concatenate([%s[..., :1, :, :], first[..., :-1, :, :]], a
     equivalent={BEFORE % ("-1 * first",): UNSEEN, BEFORE % ("0 * second",): UNSEEN},
 )
 def overlap_pinned():
-    """A block becomes the mean of the first halves of the block before and of its own second halves; block 0 has its own
-    alone."""
+    """A block becomes the mean of the first halves of the features in the block before and of the second halves in its own
+    tokens; block 0 has its own tokens alone."""
     for blocks, rate in ((3, 1), (1, 2)):
         x, g, b = symbols("x", blocks, rate, 2), symbols("g", blocks, rate, 2), symbols("b", rate, 2)
         logits = g + b

@@ -219,8 +219,8 @@ pinned_logarithmic.control_by(
     },
 )
 def scores_pinned():
-    """A score is tau cos(q, k) with tau = min(e^s, 100), the same for longer queries; and tau^2 - score^2 is a square, so it is
-    tau at most. The norms stand for themselves."""
+    """A score is tau cos(q, k) with tau = min(e^s, 100), the same for longer queries; and tau^2 - score^2 is a square, so a
+    score is tau at most. The norms are symbols."""
     q, k, s, c = symbols("q", 2, 1, 2), symbols("k", 2, 2, 2), symbols("s", 2), symbol("c", positive=True)
     ours = lambda: (swin.scores(q, k, s), swin.scores(c * q, k, s), [np.exp(x) if x <= sp.log(100) else 100 for x in s])
     for _, (got, longer, tau) in all_paths(ours):

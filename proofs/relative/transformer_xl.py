@@ -231,7 +231,7 @@ def memory_is_ignored():
 
 @theorem(of=[*SCORES, skew], sizes="all h, n, mem, d: bidirectional")
 def four_terms():
-    """(q + u) . k + (q + v) . r = (a) + (b) + (c) + (d), scaled, each with the row of its own distance."""
+    """A score is scale (q . k + q . r + u . k + v . r), the paper's terms (a) to (d), with the row r of the pair's distance."""
     a, c, scale, at = index(H), index(D), symbol("scale"), row(ROW, COL, N, M)
     q, k, r = sized("q", H, N, D), sized("k", H, M, D), sized("r", H, sp.expand(N + M - 1), D)
     u, v = sized("u", H, D), sized("v", H, D)

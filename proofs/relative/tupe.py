@@ -167,7 +167,7 @@ def reset_is_linear():
 @theorem(of=[tupe.scores, tupe.reset], sizes="batch 2, h = 3, n = 4, d_head = 2", as_written="runs")
 def released_is_the_paper_with_other_thetas():
     """With the released bias, which is itself reset (a bucket of its own for row 0 and for column 0), the released sum is the
-    paper's with theta + that bias: reset(t, f) + reset(b, f') = reset(t + b, f + f'). With any other bias it is not."""
+    paper's with theta + that bias: reset(t, f) + reset(b, f') = reset(t + b, f + f')."""
     q, k = symbols("q", 2, 3, 4, 2), symbols("k", 2, 3, 4, 2)
     t, b, one, two = operands()
     bias_one, bias_two = symbols("beta", 3), symbols("gamma", 3)

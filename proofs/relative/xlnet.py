@@ -146,8 +146,8 @@ def segment_is_not_scaled():
 
 @theorem(of=[xlnet.scores, transformer_xl.scores], sizes="batch 2, h = 3, d = 1; five pairs n <= m")
 def without_segments_transformer_xl():
-    """With one segment the term adds a number to every row, which softmax does not see; with e = 0 the score is
-    Transformer-XL's at r without its first row, which no score knows."""
+    """If all tokens are of one segment, the segment term is one number in each row, which softmax does not see. With e = 0 the
+    score is Transformer-XL's with r without its first row, which no score reads."""
     for n, m in SIZES:
         q, k, r, e, u, v, s = operands(n, m, n + m)
         for rows in (n + m, m + 1):

@@ -37,7 +37,7 @@ def each_part_has_its_scale():
 
 @theorem(of=[decoupled.scores, attention.scores], sizes="2 queries, 2 keys, widths 2 and 2")
 def joined_vectors():
-    """It is one inner product of joined vectors, in either order if queries and keys have the same."""
+    """The score is one inner product of joined vectors; either part may be the first, if it is so in queries and keys."""
     q, p, k, r, scale = symbols("q", 2, 2), symbols("p", 2, 2), symbols("k", 2, 2), symbols("r", 2, 2), symbol("scale")
     got = decoupled.scores(q, p, k, r, scale=scale)
     for order in (1, -1):
