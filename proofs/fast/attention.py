@@ -581,9 +581,14 @@ def keys_of_any_number():
     """A query that has met its keys: with M the greatest score and the old maximum m, in place `count`, weights become
     e^(s_c - M); to the denominator each turn adds the weight of its key, and the sums are scaled by e^(m - M)."""
     s, highest = sp.Function("s", real=True)(KEY.e), symbol("highest")
-    for _, (greater, (names, turns)) in all_paths(lambda: (max(highest, Scalar(s)), met(1, "c"))):
-        highest_is_greater = expression(names["highest"]) == expression(greater)
-        prove_that(highest_is_greater and turns == [COUNT.e], "the greater of a score and the maximum, of all keys")
+
+    def with_the_greatest():
+        names, turns = met(1, "c")
+        return names, turns, all(names["highest"] >= other for other in (Scalar(s), highest))
+
+    for _, (names, turns, is_greatest) in all_paths(with_the_greatest):
+        prove_that(expression(names["highest"]) in (highest.e, s) and turns == [COUNT.e], "a score or the maximum, of all keys")
+        prove_that(is_greatest, "the greater of both")
     names, turns = met(2, "c")
     prove_equal([names["s"][KEY]], [sp.exp(s - highest.e)])
     prove_that(turns == [COUNT.e + 1], "all keys, and the old maximum")
