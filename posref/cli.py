@@ -951,7 +951,7 @@ def _diagnose(arguments):
     try:
         case = vectors.case(arguments.case)
     except ValueError as error:
-        raise Usage(f"{error}; `posref vectors list` prints all ids") from None
+        raise Usage(f"{error}; `posref vectors list` prints the ids of the systems") from None
     try:
         output, dtype = check.load_output(arguments.file, case.expected.shape, arguments.dtype)
     except OSError as error:
@@ -1033,8 +1033,8 @@ def _vectors_list(arguments):
     ids = [*vectors.ids(arguments.pattern)]
     if not ids:
         raise Usage(
-            f"no case matches {arguments.pattern!r}; `posref vectors list` prints all ids; write 'rope/*' for a system, "
-            "'released/*' for released models"
+            f"no case matches {arguments.pattern!r}; `posref vectors list` prints the ids of the systems; write 'rope/*' for "
+            "one of them, 'released/*' for released models"
         )
     print(json.dumps(ids, indent=2) if arguments.json else "\n".join(ids))
     return 0

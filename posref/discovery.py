@@ -96,7 +96,7 @@ def resolve(name):
         raise LookupError(f"{name!r} is the name of several systems; say {' or '.join(found)}")
     short = {full.split(".")[-1]: full for full in known}
     near = [short[match] for match in difflib.get_close_matches(wanted.split(".")[-1], short, n=2, cutoff=0.5)]
-    hint = f"did you mean {' or '.join(near)}?" if near else "`posref list` prints all names"
+    hint = f"did you mean {' or '.join(near)}?" if near else "`posref list` prints all systems"
     raise LookupError(f"there is no system {name!r}; {hint}")
 
 

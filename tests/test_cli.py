@@ -383,7 +383,7 @@ mistakes rope --symptom 'left padding' | a NAME or --symptom WORDS, not both
 show roppe | roppe'; did you mean rotary.rope
 show rotary.roqe | roqe'; did you mean rotary.rope
 check my_ops:half --as rope --dim 8 --layout half --schedule linear | schedule linear needs factor
-show zzzz | `posref list` prints all names
+show zzzz | `posref list` prints all systems
 show rope.rotat | rotary.rope has no 'rotat'; did you mean rotate?
 show relative.t5.buckets | relative.t5 has no 'buckets'; did you mean bucket?
 show alibi.zzz | relative.alibi has no 'zzz'; it has slopes,

@@ -1,4 +1,4 @@
-"""The wheel, the archive of the sources and SHA256SUMS, always the same bytes: python -m tests.programs.packages DIR"""
+"""Wheel, archives of sources and site, and SHA256SUMS, always the same bytes: python -m tests.programs.packages DIR"""
 
 import gzip
 import hashlib
@@ -11,6 +11,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+import posref
+
 ROOT = Path(__file__).parents[2]
 BUILD = "import sys, setuptools.build_meta as b; to = sys.argv[1]; b.build_wheel(to); b.build_sdist(to)"
 PYTHONS = ("3.10", "3.12", "3.13")
@@ -18,7 +20,7 @@ DATE = 315532800  # 1980-01-01, the first date that a wheel can hold
 
 
 def build(folder):
-    """Both files, from what is committed, and their SHA256SUMS, written to `folder`; their paths."""
+    """The wheel and the archive of the sources, from what is committed, written to `folder`; their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         source, made = Path(scratch) / "source", Path(scratch) / "made"
@@ -28,7 +30,25 @@ def build(folder):
         subprocess.run([sys.executable, "-c", BUILD, made], cwd=source, env=environment, stdout=subprocess.DEVNULL, check=True)
         (wheel,), (archive,) = made.glob("*.whl"), made.glob("*.tar.gz")
         archive.write_bytes(without_dates(archive))
-        files = [Path(shutil.copy(path, folder)) for path in (wheel, archive)]
+        return [Path(shutil.copy(path, folder)) for path in (wheel, archive)]
+
+
+def site(folder):
+    """The archive of the site; its path. It is no package, so it is not called posref-*."""
+    path = folder / f"site-{posref.__version__}.tar.gz"
+    with tempfile.TemporaryDirectory() as scratch:
+        subprocess.run(
+            [sys.executable, ROOT / "docs" / "make.py", "-o", Path(scratch) / "site"], check=True, stdout=subprocess.DEVNULL
+        )
+        with tarfile.open(path, "w:gz") as archive:
+            archive.add(Path(scratch) / "site", "site")
+    path.write_bytes(without_dates(path))
+    return path
+
+
+def release(folder):
+    """All that a release uploads, and SHA256SUMS, written to `folder`; the paths of wheel, sources and site."""
+    files = [*build(folder), site(folder)]
     sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files]
     (folder / "SHA256SUMS").write_text("".join(sums))
     return files
@@ -79,5 +99,4 @@ def runs_with(version, file):
 
 
 if __name__ == "__main__":
-    for path in build(Path(sys.argv[1])):
-        print(path)
+    print(*release(Path(sys.argv[1])), sep="\n")

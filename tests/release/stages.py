@@ -202,19 +202,20 @@ def _specification_on(version, installed):
 
 
 def packed():
-    """The wheel and the archive of the sources: the same bytes twice, and both run on the oldest and the newest Python."""
+    """Wheel and archives: the same bytes twice; the wheel and the sources run on the oldest and the newest Python."""
     with tempfile.TemporaryDirectory() as scratch:
-        first, second = (packages.build(Path(scratch) / folder) for folder in ("first", "second"))
-        for one, other in zip(first, second, strict=True):
+        all_files, again = (packages.release(Path(scratch) / folder) for folder in ("first", "second"))
+        for one, other in zip(all_files, again, strict=True):
             if one.read_bytes() != other.read_bytes():
                 raise AssertionError(f"{one.name} has other bytes when it is built again")
+        first = all_files[:2]
         subprocess.run([sys.executable, "-m", "pip", "install", "-q", "twine", "check-jsonschema"], check=True)
         subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *first], check=True)
         workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
         lint = ["-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows"]
         subprocess.run([sys.executable, *lint, *workflows], check=True)
         ran = [packages.runs_with(python, file) for python in packages.PYTHONS for file in first]
-        sizes = ", ".join(f"{file.name} {file.stat().st_size / 1e6:.2f} MB" for file in first)
+        sizes = ", ".join(f"{file.name} {file.stat().st_size / 1e6:.2f} MB" for file in all_files)
     return f"{sizes}; the same bytes twice; {', '.join(dict.fromkeys(ran))}; {len(workflows)} workflows pass their schema"
 
 
