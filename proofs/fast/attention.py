@@ -420,10 +420,11 @@ def a_band_of_any_size():
         for found, _ in adjusted_lane(after, before, None):
             prove_that(found == -np.inf, "outside of the band")
     capped, cap = [], symbol("cap")
-    adjusted_lane(LANE - KEY - more, LANE - KEY + 1 + less, None, softcap=cap, _cap=lambda *given: capped.append(given))
+    met = adjusted_lane(LANE - KEY - more, LANE - KEY + 1 + less, None, softcap=cap, _cap=lambda *given: capped.append(given))
     whole_row = sp.Function("s", real=True)(KEY.e)
     prove_that(
-        all(expression(row) == whole_row and by is cap for row, by in capped) and capped != [], "the cap gets the scores"
+        all(expression(row) == whole_row and by is cap for row, by in capped) and len(capped) == len(met) > 0,
+        "the cap gets the scores",
     )
     prove_that(Loop(fast._adjust, 0).turns({"count": COUNT}) == [COUNT.e], "all keys")
     covers(fast._adjust)
@@ -484,13 +485,13 @@ def any_number_of_tiles():
     first tile and from the end on are met by no query of the block."""
     for _, (names, called, turns) in all_paths(tiled):
         _, n_key, low, high, i, j, h, _, rows, *_, tile = (names[name] for name in NUMBERS.split())
-        count, head, start, after, before = (called["_adjust"][at] for at in (1, 4, 5, 6, 7))
+        taken, head, start, after, before = (called["_adjust"][at] for at in (1, 4, 5, 6, 7))
         offset = (j + KEY) - (i + LANE)
         prove_equal([LANE - (after + KEY), (before + KEY) - 1 - LANE], [high - offset, offset - low])
         prove_equal([start - KEY + LANE, head], [n_key - 1 - offset, h])
-        prove_that(expression(count) in (tile.e, (names["end"] - j).e), "a tile, or what is left")
+        prove_that(expression(taken) in (tile.e, (names["end"] - j).e), "a tile, or what is left")
         prove_that(turns[1:] == [names["end"].e, tile.e] and turns[0] in (0, (i + low).e), "from the band's first key")
-        prove_that(expression(called["_step"][1]) == expression(count), "all keys")
+        prove_that(expression(called["_step"][1]) == expression(taken), "all keys")
         prove_that(called["_multiply"][2] is None, "scores begin at 0")
     early, late = -1 - symbol("x", integer=True, nonnegative=True), symbol("x", integer=True, nonnegative=True)
     with assuming(sp.Ge(LANE.e, 0), sp.Ge(rows.e - 1 - LANE.e, 0)):
@@ -677,9 +678,9 @@ def any_number_of_tiles_for_few_queries():
         prove_equal([KEY - after, before - 1 - KEY], [offset - low, high - offset])
         prove_equal([start - KEY, head], [n_key - 1 - offset, h])
         prove_equal([s.name[1], names["end"] - names["top"]], [(h - g * group) * n_query + i, group * n_query])
-        first, end, last = (sp.expand(expression(x)) for x in (first, end, names["last"]))
-        prove_that(last in (n_key.e, sp.expand(((p + 1) * shard).e)), "a shard ends where the next begins, or with the keys")
-        prove_that(first in ((p * shard).e, low.e) and end in (last, (n_query + high).e), "the band of all queries")
+        first, end, behind = (sp.expand(expression(x)) for x in (first, end, names["last"]))
+        prove_that(behind in (n_key.e, sp.expand(((p + 1) * shard).e)), "a shard ends where the next begins, or with the keys")
+        prove_that(first in ((p * shard).e, low.e) and end in (behind, (n_query + high).e), "the band of all queries")
         prove_that(step == tile.e, "tile by tile")
 
 

@@ -5,11 +5,10 @@
 * An argument of a call has been a symbol if the sentence or `sizes=` says "all", "any" or "every" before its name.
 * It has been a symbol of any sign, and not one for whole numbers, unless its contract takes no others, or the words are
   "every positive eps"; positions and offsets are whole numbers.
-* A body that puts values in the place of symbols (`subs`) says why: `values=`.
 * Where no obligation is more than 0 = 0, `as_written=` says why: the code is the formula, or two runs of the code agree.
 * A theorem whose calls get numbers alone is an example, unless `argument=` says what they stand for; an example names the
   numbers with which it ends.
-* Claims are called by their own names, on each path of a loop over all, and one symbol has one name in a function.
+* Claims are called by their own names, on each path of a loop over all.
 * A theorem that runs turns of a loop one by one says in `argument=` what carries all of them.
 * The expected value of a theorem that pins a function calls that function only if the sentence names it.
 
@@ -17,6 +16,7 @@ The other rules are not for examples.
 """
 
 import ast
+import builtins
 import functools
 import inspect
 import re
@@ -34,9 +34,9 @@ QUANTIFIER = r"\b(?:all|any|every)\b (?:numbers? of |integer |other )?"
 SIZES = """n m d h e c k K d_v d_p mem memories heads batches groups rotary_dim rows widths outputs d_model d_head axes
     lanes tiles panels keys queries columns features lengths"""
 PLACES = {"position", "offset"}  # which are whole numbers as they are
-SUBSTITUTIONS = {"subs", "xreplace"}
-SYMBOLS = ("symbol", "symbols", "sized", "integers", "size")
-CLAIMS = ("all_paths", "prove_equal", "prove_that", "prove_kernel", "prove_induction")
+CLAIMS = ("all_paths", "prove_equal", "prove_that", "prove_kernel", "prove_induction", "solve_forall", "covers")
+WRITING = {"append", "extend", "add", "update", "turn", "turns", "before", "after", "py_func"}  # methods that are statements
+UNREADABLE = {"eval", "exec", "compile", "globals", "locals", "__import__"}
 AS_WRITTEN = {
     "formula": "the code computes the formula as it is written",
     "runs": "two runs of the code return the same expressions",
@@ -44,45 +44,49 @@ AS_WRITTEN = {
 }
 
 
-def check(t, vocabulary):
+def check(t):
     """What a theorem says and did not run, in words; it has just been proved."""
-    written = _one_name(t) or _void(t) or _paths(t)
+    written = _void(t) or _paths(t)
     if t.is_example:
         return written or _ends(t.sizes)
-    return written or _sizes(t) or _values(t, vocabulary) or _trivial(t) or _expected(t) or _nowhere() or _turns(t)
-
-
-def _one_name(t):
-    """Two names of a function for one symbol: what is claimed of two is shown of one."""
-    for function in helpers(t.body):
-        known = {}  # name of a symbol -> the name that has it
-        for node in (node for node in ast.walk(tree(function)) if isinstance(node, ast.Assign)):
-            for target, value in _one_by_one(node.targets[0], node.value):
-                symbol = isinstance(value, ast.Call) and ast.unparse(value.func) in SYMBOLS and ast.unparse(value)
-                if symbol and isinstance(target, ast.Name) and known.setdefault(symbol, target.id) != target.id:
-                    return f"has one {symbol} for {known[symbol]} and {target.id}; rename one"
-    return ""
+    return written or _sizes(t) or _trivial(t) or _expected(t) or _nowhere() or _turns(t)
 
 
 def _void(t):
     """What shows nothing: a result that is left lying, and an expression that is compared with itself."""
     if inspect.signature(t.body).parameters:
         return "takes arguments; a theorem is run without any"
-    under = {python_function(f) for f in t.of}
     for function in helpers(t.body):
         for node in ast.walk(tree(function)):
-            call = node.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
-            if (
-                call
-                and callable(value := _value(call.func, function))
-                and python_function(value) in under
-                and not _writes(value)
-            ):
-                return f"ignores what {ast.unparse(call)} returns; compare it"
+            if isinstance(node, ast.Expr) and _lies(node.value, function):
+                return f"ignores what {ast.unparse(node.value)} returns; compare it"
+            if isinstance(node, ast.Call) and (word := _unreadable(node)):
+                return f"calls {word}; write it so that its text says what runs"
             *_, left, right = ["", *map(ast.unparse, _compared(node))] if _compared(node) else ["", "", "right"]
             if left == right:
                 return f"compares {left} with itself; compare it with what is expected"
     return ""
+
+
+def _lies(node, function):
+    """Whether a statement leaves a value lying: it is no claim, and calls nothing that claims or writes."""
+    if not isinstance(node, ast.Call):
+        return not isinstance(node, (ast.Constant, ast.Yield, ast.YieldFrom))
+    if isinstance(node.func, ast.Call) or any(keyword.arg == "out" for keyword in node.keywords):
+        return False  # `source(kernel)(..)`
+    if (value := _value(node.func, function)) is None:
+        return node.func.attr not in WRITING if isinstance(node.func, ast.Attribute) else hasattr(builtins, node.func.id)
+    return value.__name__ not in CLAIMS and not (inspect.isfunction(python_function(value)) and _writes(value))
+
+
+def _unreadable(node):
+    """A call whose text does not say what runs or how long it runs, as text; "" for others."""
+    name, keywords = ast.unparse(node.func), [keyword.arg for keyword in node.keywords]
+    if name == "zip":
+        return "zip without strict=True" * ("strict" not in keywords)
+    if name in ("getattr", "setattr"):
+        return f"{name} with a computed name" * (not isinstance(node.args[1], ast.Constant))
+    return name * (name in UNREADABLE)
 
 
 def _writes(function):
@@ -154,8 +158,9 @@ def helpers(body):
     """The function of a proof and those of its file that it names, and they."""
     found = [body]
     for function in found:
-        words = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(tree(function))}
-        values = (function.__globals__.get(word) for word in sorted(filter(None, words)))
+        own = {*function.__code__.co_varnames, *function.__code__.co_cellvars, ""}
+        words = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(tree(function))} - own
+        values = (function.__globals__.get(word) for word in sorted(words))
         found += [f for f in values if inspect.isfunction(f) and f.__module__ == body.__module__ and f not in found]
     return found
 
@@ -210,12 +215,6 @@ def _quantified(said):
             yield clause, re.split(r", | and ", re.split(r", one |: ", clause[found.end() :])[0])
 
 
-def _values(t, vocabulary):
-    if vocabulary & SUBSTITUTIONS and not t.values:
-        return "puts values in the place of symbols and does not say why; pass values="
-    return ""
-
-
 def _trivial(t):
     if only_trivial() and not reason(t):
         return "has no obligation that is more than 0 = 0 and does not say why; pass as_written="
@@ -248,6 +247,8 @@ def unlike_any(t, arguments):
         said = {word, f"{word}s"} & listed or re.search(rf"{QUANTIFIER}{word}s?\b", t.statement)
         if said and was == "numbers":
             return f"says any {word}, and {function}({name}=..) gets numbers alone"
+        if said and was == "special entries":
+            return f"says any {word}, and {function}({name}=..) gets entries that are equal, or numbers"
         if said and was == "one sign":
             return f"says any {word}, and {function}({name}=..) gets symbols of one sign; say positive {word}"
         if said and was == "whole numbers" and word not in PLACES:
@@ -347,4 +348,7 @@ def _value(node, function):
 
 @functools.cache
 def tree(function):
-    return ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    """A function as it is written, without what decorates it."""
+    root = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    root.decorator_list = []
+    return root

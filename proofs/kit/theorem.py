@@ -39,7 +39,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from posref import ops
-from proofs.kit import honest, language, marks, numbers
+from proofs.kit import honest, language, marks, numbers, watch
 from proofs.kit.cases import first_failure, run_cases
 from proofs.kit.claims import prove_equal
 from proofs.kit.mutants import Tripwire, mutants, python_function, swapped, tripwire
@@ -148,7 +148,12 @@ class Theorem:
 
     def check_honesty(self):
         """What was just proved is what the sentence and `sizes` say, as far as the kit can compare them."""
-        if problem := honest.check(self, vocabulary(self.body)):
+        if problem := honest.check(self):
+            raise Unsound(f"{self.name} {problem}")
+
+    def check_watched(self):
+        """All claims of the body run, and values and names are what the theorem says."""
+        if problem := watch.problem(self):
             raise Unsound(f"{self.name} {problem}")
 
     def check_controls(self):
@@ -397,6 +402,7 @@ def examine(t, with_marks=False):
         t.check_tripwires()
         controls = [t.described(control, witness) for control, witness in t.check_controls().items()]
         if with_marks:
+            t.check_watched()
             t.check_marks()
     except Exception as error:
         status = f"{type(error).__name__}: {error}"

@@ -388,7 +388,7 @@ def any_bias_by_rope():
     prove_induction(2 * np.sin(y / 2) * 2 * np.cos(above * y), 2 * np.sin(whole * y) - 2 * np.sin(y / 2), t)
     at = 2 * sp.pi * x.e / (2 * n - 1)
     prove_equal([sp.sin(sp.simplify((n - sp.Rational(1, 2)) * at))], [0])
-    prove_equal([(1 + 2 * sp.Sum(1, (t, 1, n - 1))).doit()], [2 * n - 1])
+    prove_equal([2 * sp.Sum(1, (t, 0, n - 1)) - 1], [2 * n - 1])
 
 
 @any_bias_by_rope.claim("A feature of the constant that does not turn is one of them.")

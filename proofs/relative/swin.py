@@ -211,6 +211,7 @@ pinned_logarithmic.control_by(
 @theorem(
     of=[swin.scores],
     sizes="2 heads, 1 query, 2 keys, d = 2; every logit scale",
+    values="a norm is the root of the sum of squares",
     equivalent={
         "scores: tau = np.exp(np.minimum(logit_scale, np.log(100 + 0 * logit_scale)))  ->  "
         "tau = np.exp(np.minimum(logit_scale, np.log(100 - 0 * logit_scale)))": "0 has no sign",

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import inspect
 import itertools
+import operator
 import os
 import random
 import sys
@@ -20,7 +21,7 @@ import sympy as sp
 
 from posref import _require, pairing
 from proofs.kit import *
-from proofs.kit import numbers
+from proofs.kit import honest, numbers
 from proofs.kit.loops import Loop, covers
 from proofs.kit.record import RECORD
 
@@ -790,12 +791,6 @@ def summed(x, n):
     return total
 
 
-def two_that_are_one():
-    """double(m n) = 2 m^2"""
-    m, n = symbol("m"), symbol("m")
-    prove_equal([double(m * n)], [2 * m * m])
-
-
 def last_path():
     """|x| = -x"""
     x = symbols("x", 1)
@@ -865,7 +860,6 @@ def turns_of_which_nobody_knows_how_many():
 
 CODE = {"as_written": "formula"}
 SAID = [
-    (two_that_are_one, double, "one", {}, r"has one symbol\('m'\) for m and n; rename one"),
     (last_path, absolute, "one", {}, "claims nothing on the paths of"),
     (one_of_the_paths, absolute, "one", {}, "takes some of the paths"),
     (paths_by_another_name, absolute, "one", {}, "writes all_paths for all_paths; call all_paths by its name"),
@@ -917,6 +911,145 @@ def test_a_control_is_refuted_by_a_claim():
     t.control(raised)
     with pytest.raises(Unsound, match=r"the control raised of .* raises an error of its own; compare a result"):
         t.check_controls()
+
+
+# what the text of a body says and does not run
+
+
+def two_that_are_one():
+    """double(m n) = 2 m^2"""
+    m, n = symbol("m"), symbol("m")
+    prove_equal([double(m * n)], [2 * m * m])
+
+
+def chained():
+    """double(m n) = 2 m^2"""
+    m = n = symbol("m")
+    prove_equal([double(m * n)], [2 * m * m])
+
+
+def one_array_of_two_names():
+    """double(q) = 2 k"""
+    k = q = symbols("q", 1)
+    prove_equal(double(q), 2 * k)
+
+
+def in_no_turn():
+    """double(x) = 2 x, and 3 x"""
+    one_cell()
+    for n in range(2, 8, -2):
+        prove_equal(double(symbols("x", n)), 3 * symbols("x", n))
+
+
+def in_a_function_that_is_not_called():
+    """double(x) = 2 x, and 3 x"""
+    one_cell()
+
+    def thrice():
+        prove_equal(double(symbols("x", 1)), 3 * symbols("x", 1))
+
+    prove_that(callable(thrice), "it can be called")
+
+
+def behind_a_branch():
+    """double(x) = 2 x, and 3 x"""
+    for layout in pairing.LAYOUTS:
+        one_cell()
+        if layout:
+            continue
+        in_no_turn()
+
+
+def of_none():
+    """double(x) = 2 x, and 3 x"""
+    one_cell()
+    prove_that(all(double(n) == 3 * n for n in range(2, 2)), "3 x")
+
+
+def a_verdict_left_lying():
+    """double(x) = 2 x, and 3 x"""
+    one_cell()
+    all(is_zero(e) for e in double(symbols("x", 1)) - 3 * symbols("x", 1))
+
+
+def as_long_as_the_shorter():
+    """double(x) = 2 x"""
+    x = symbols("x", 2)
+    for got, expected in zip(double(x), [2 * x[0]]):  # noqa: B905
+        prove_equal([got], [expected])
+
+
+def by_eval():
+    """double(x) = 0"""
+    x = symbol("x")
+    prove_equal([eval("e.subs(x, 0)", {"e": double(x).e, "x": x.e})], [0])
+
+
+@functools.wraps(one_cell)
+def whatever_happens():
+    one_cell()
+    with contextlib.suppress(IndexError):
+        prove_equal(double(symbols("x", 1)), symbols("x", 1)[1])
+
+
+class At:
+    zero = staticmethod(lambda e, x: e.e.subs(x.e, 0))
+
+
+PUT = {}
+
+
+def at_zero():
+    """double(x) = 0"""
+    x = symbol("x")
+    prove_equal([PUT["zero"](double(x), x)], [0])
+
+
+ZEROS = {
+    "subs": lambda e, x: e.e.subs(x.e, 0),
+    "limit": lambda e, x: sp.limit(e.e, x.e, 0),
+    "a class": At.zero,
+    "a methodcaller": lambda e, x: operator.methodcaller("subs", x.e, 0)(e.e),
+    "lambdify": lambda e, x: sp.lambdify(x.e, e.e, "sympy")(0),
+    "replace": lambda e, x: e.e.replace(x.e, sp.Integer(0)),
+    "Subs": lambda e, x: sp.Subs(e.e, x.e, 0).doit(),
+    "a lambda of sympy": lambda e, x: sp.Lambda(x.e, e.e)(0),
+    "a polynomial": lambda e, x: sp.Poly(e.e, x.e).eval(0),
+}
+NOT_RUN = [
+    (two_that_are_one, "has one m for m and n; rename one"),
+    (chained, "has one m for m and n; rename one"),
+    (one_array_of_two_names, r"has one \[q_0\] for k and q; rename one"),
+    (in_no_turn, "never runs prove_equal in line"),
+    (in_a_function_that_is_not_called, "never runs prove_equal in line"),
+    (behind_a_branch, "never runs in_no_turn in line"),
+    (of_none, "never runs a loop in line"),
+    (a_verdict_left_lying, r"ignores what all\(.* returns; compare it"),
+    (as_long_as_the_shorter, "calls zip without strict=True"),
+    (by_eval, "calls eval; write it so that its text says what runs"),
+    (whatever_happens, "is not the function of its source"),
+]
+
+
+def watched(body):
+    t = theorem(of=[double], sizes="one")(body)
+    t.prove()
+    t.as_written = "formula" if honest.only_trivial() else ""
+    t.check_honesty()
+    t.check_watched()
+
+
+@pytest.mark.parametrize(("body", "problem"), NOT_RUN)
+def test_what_is_written_runs(body, problem):
+    with pytest.raises(Unsound, match=problem):
+        watched(body)
+
+
+@pytest.mark.parametrize("name", ZEROS)
+def test_values_in_the_place_of_symbols_have_a_reason(name, monkeypatch):
+    monkeypatch.setitem(PUT, "zero", ZEROS[name])
+    with pytest.raises(Unsound, match="puts values in the place of symbols by"):
+        watched(at_zero)
 
 
 # a result that enters and cancels

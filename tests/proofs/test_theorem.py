@@ -643,12 +643,6 @@ def one_pair():
     prove_equal([c], [1 - s])
 
 
-def at_a_number():
-    """cos(x)^2 = 1 - sin(x)^2 for any x"""
-    c, s = rotated(symbol("x"))
-    prove_equal([c.e.subs(c.e, 1 - s.e) + 0 * s], [1 - s])
-
-
 def numbers_pinned():
     """rotated is tested."""
     prove_equal(rotated(0), [1, 0])
@@ -708,7 +702,6 @@ DISHONEST = [
     (on_the_first_path, "one", {}, "does not go through all of all_paths"),
     (one_pair, "all n", {}, "says 'all n', and runs x"),
     (one_pair, "d = 2; all n, d", {}, "says 'all n, d', and runs x"),
-    (at_a_number, "one", {}, "puts values in the place of symbols"),
     (numbers_pinned, "all widths", {}, "says 'all widths', and runs no symbol"),
     (its_own_pinned, "one", {}, "expects .*, which rotated computes, and its sentence does not name rotated"),
     (on_paths_pinned, "one", {}, "expects .*, which rotated computes, and its sentence does not name rotated"),
