@@ -116,7 +116,9 @@ def _turns(t):
 
 def _nowhere():
     """Hypotheses for which no numbers are found, from which everything would follow."""
-    for facts in {tuple(facts) for facts in RECORD.together if len(facts) > 2}:
+    for facts in {tuple(facts) for facts in RECORD.together}:
+        zero = {f: sp.Integer(0) for f in facts if -f in facts and isinstance(f, (sp.Symbol, AppliedUndef, sp.Indexed))}
+        facts = [fact.xreplace(zero) for fact in facts]
         if claims.point_of(facts) is None:
             return f"assumes what holds for no numbers that were tried: {', '.join(f'{fact} >= 0' for fact in facts)}"
     return ""

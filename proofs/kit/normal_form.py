@@ -21,6 +21,7 @@ from fractions import Fraction
 
 import sympy as sp
 
+from proofs.kit import cases
 from proofs.kit.verdicts import Undecided
 
 ONE = (Fraction(1), Fraction(0))
@@ -309,9 +310,16 @@ def _finite_sum(function, limits):
         _accumulate(group, outer, c)
     total = {}
     for (inner, inner_exponent), factor in groups.items():
-        summed = _polynomial(high + 1) if not inner and not inner_exponent else _sum_atom(inner, inner_exponent, bound, high)
+        summed = _sum_atom(inner, inner_exponent, bound, high) if inner or inner_exponent else _polynomial(_terms(high))
         total = add(total, multiply(factor, summed))
     return total, denominator
+
+
+def _terms(high):
+    """How many whole numbers stand in 0 .. high; a sum to -5 has no term, and not -4."""
+    if not (high.is_integer and cases._clearly_nonnegative(high + 1)):
+        raise Undecided(f"a sum from 0 to {high}, which may have less than no terms")
+    return high + 1
 
 
 def _sum_atom(monomial, exponent, bound, high):

@@ -273,10 +273,12 @@ def vocabulary(body):
 
 def theorems(module):
     """The theorems of a proof module, and its examples, in the order of the file; two of one name are an error."""
-    names = [node.name for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.FunctionDef)]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise Unsound(f"{module.__name__} defines {', '.join(twice)} twice, and the first is lost; rename one")
-    return [value for value in vars(module).values() if isinstance(value, Theorem) and value.body.__module__ == module.__name__]
+    found = [t for t in vars(module).values() if isinstance(t, Theorem) and t.body.__module__ == module.__name__]
+    written = [node.name for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.FunctionDef)]
+    for names in (written, [t.body.__name__ for t in found]):
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise Unsound(f"{module.__name__} defines {', '.join(twice)} twice, and one is lost; rename one")
+    return found
 
 
 def kill_mutants(all_theorems, module):

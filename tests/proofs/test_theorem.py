@@ -307,8 +307,13 @@ def test_two_theorems_or_controls_of_one_name_are_an_error(tmp_path, monkeypatch
     text = "from proofs.kit import example\n" + 2 * "@example(of=[], sizes='one')\ndef same():\n    pass\n\n\n"
     (tmp_path / "twice.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(Unsound, match="twice defines same twice, and the first is lost; rename one"):
-        machinery.theorems(importlib.import_module("twice"))
+    factory = (
+        "def made():\n    @example(of=[], sizes='one')\n    def same():\n        pass\n    return same\na, b = made(), made()\n"
+    )
+    (tmp_path / "factory.py").write_text("from proofs.kit import example\n" + factory)
+    for name in ("twice", "factory"):
+        with pytest.raises(Unsound, match=f"{name} defines same twice, and one is lost; rename one"):
+            machinery.theorems(importlib.import_module(name))
     t = make(doubled, control=tripled)
     with pytest.raises(Unsound, match="has two controls named tripled; rename one"):
         t.control(tripled)
@@ -671,6 +676,20 @@ def under_a_circle():
         one_pair()
 
 
+def under_a_cube():
+    """cos(x)^2 = 1 - sin(x)^2"""
+    a = symbol("a", integer=True).e
+    with assuming(sp.Ge(a, 2), sp.Le(a**3, 1)):
+        one_pair()
+
+
+def under_a_square():
+    """cos(x)^2 = 1 - sin(x)^2"""
+    a = symbol("a").e
+    with assuming(sp.Le(a**2 - 2 * a + 2, 0)):
+        one_pair()
+
+
 def on_the_first_path():
     """|x| = x"""
     x = symbol("x")
@@ -699,6 +718,8 @@ def one_turn():
 
 DISHONEST = [
     (under_a_circle, "one", {}, "assumes what holds for no numbers that were tried"),
+    (under_a_cube, "one", {}, "assumes what holds for no numbers that were tried"),
+    (under_a_square, "one", {}, "assumes what holds for no numbers that were tried"),
     (on_the_first_path, "one", {}, "does not go through all of all_paths"),
     (one_pair, "all n", {}, "says 'all n', and runs x"),
     (one_pair, "d = 2; all n, d", {}, "says 'all n, d', and runs x"),
