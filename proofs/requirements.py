@@ -112,7 +112,7 @@ def a_resized_table_stays():
 
 @theorem(
     of=[f for f in OF_TOKENS if f not in OF_PLACES.values()] + [generators.exponential, cope.positions, resizing.resize],
-    sizes="two and three tokens, all words and gates",
+    sizes="two and three tokens, all words; gates of CoPE are 1/4, 1/2, 3/4",
 )
 def content_independent():
     """KERPLE, FIRE, Sandwich, Swin, a resized table and the 2-D sinusoid take positions and parameters, and no word. The query

@@ -1,8 +1,10 @@
 """Honest sizes: what `sizes=` and the sentence of a theorem say, compared with what ran.
 
-* "all n, d" has as many symbolic sizes, or integers, as it names; "all positions" has a symbol.
+* "all n, d" has as many symbolic sizes, or integers from 0 on, as it names, in `sizes=` and in the sentence; "all positions"
+  has a symbol. What holds from 0 on has a size from 0 on, and what "hence" holds for all has `argument=`.
 * An even size is said to be even: a symbol that only occurs doubled stands for no size.
 * An argument of a call has been a symbol if the sentence or `sizes=` says "all", "any" or "every" before its name.
+* Its entries have not been equal or numbers throughout, and a mask has been more than one.
 * It has been a symbol of any sign, and not one for whole numbers, unless its contract takes no others, or the words are
   "every positive eps"; positions and offsets are whole numbers.
 * Where no obligation is more than 0 = 0, `as_written=` says why: the code is the formula, or two runs of the code agree.
@@ -30,13 +32,15 @@ from proofs.kit import cases, claims
 from proofs.kit.mutants import python_function
 from proofs.kit.record import RECORD
 
-QUANTIFIER = r"\b(?:all|any|every)\b (?:numbers? of |integer |other )?"
+QUANTIFIER = r"\b(?:all|any|every|arbitrary|whatever|each(?= [nmdh]\b))\b (?:numbers? of |integer |other )?"
 SIZES = """n m d h e c k K d_v d_p mem memories heads batches groups rotary_dim rows widths outputs d_model d_head axes
-    lanes tiles panels keys queries columns features lengths"""
+    lanes tiles panels keys queries columns features lengths tokens dimensions"""
+COUNTS = "two|three|four|five|six"
 PLACES = {"position", "offset"}  # which are whole numbers as they are
 CLAIMS = ("all_paths", "prove_equal", "prove_that", "prove_kernel", "prove_induction", "solve_forall", "covers")
 WRITING = {"append", "extend", "add", "update", "turn", "turns", "before", "after", "py_func"}  # methods that are statements
 UNREADABLE = {"eval", "exec", "compile", "globals", "locals", "__import__"}
+SPECIAL = {"special": "entries that are equal, or numbers", "one mask": "one mask alone"}
 AS_WRITTEN = {
     "formula": "the code computes the formula as it is written",
     "runs": "two runs of the code return the same expressions",
@@ -48,8 +52,8 @@ def check(t):
     """What a theorem says and did not run, in words; it has just been proved."""
     written = _void(t) or _paths(t)
     if t.is_example:
-        return written or _ends(t.sizes)
-    return written or _sizes(t) or _trivial(t) or _expected(t) or _nowhere() or _turns(t)
+        return written or _ends(t.sizes) or _for_all(t.statement)
+    return written or _sizes(t) or _least(t) or _trivial(t) or _expected(t) or _nowhere() or _turns(t)
 
 
 def _void(t):
@@ -105,6 +109,24 @@ def _ends(said):
     """An example goes through all of what has an end in numbers."""
     endless = [clause for clause, _ in _quantified(said) if not re.search(r"\d", said)]
     return f"is an example and says {endless[0]!r}; name the numbers that ran" if endless else ""
+
+
+def _for_all(said):
+    """An example speaks of no size, or has numbers."""
+    endless = [] if re.search(r"\d", said) else [clause for clause, _ in _of_letters(said)]
+    return f"is an example and says {endless[0]!r}; name the numbers that ran" if endless else ""
+
+
+def _least(t):
+    """What holds from 0 on, or is said to follow, has a size from 0 on, or an argument."""
+    for s in RECORD.sizes:
+        if s.is_positive and re.search(rf"\b{s} >= 0", f"{t.sizes} {t.statement}"):
+            return f"says {s} >= 0, and runs {s} >= 1; make it by size(.., least=0)"
+    for clause in t.sizes.split(";"):
+        before, hence, after = clause.partition("hence ")
+        if re.match(QUANTIFIER, after) and not re.search(QUANTIFIER, before) and not t.argument:
+            return f"says {hence + after!r} and does not say why; pass argument="
+    return ""
 
 
 def _turns(t):
@@ -193,9 +215,9 @@ def _sizes(t):
     """Quantified sizes that nothing symbolic stands for."""
     free = {s for e in _sides() for s in e.free_symbols} | RECORD.asked
     functions = any(e.has(AppliedUndef, sp.Indexed) for e in _sides())
-    whole = {s.name for s in free if s.is_integer and "#" not in s.name} | {s.name for s in RECORD.sizes}
+    whole = {s.name for s in free if s.is_integer and s.is_nonnegative and "#" not in s.name} | {s.name for s in RECORD.sizes}
     ran = whole | {s.name for s in free}
-    for clause, items in _quantified(t.sizes):
+    for clause, items in [*_quantified(t.sizes), *_of_letters(t.statement)]:
         named = _of_sizes(items)
         if len(named - ran) > len(whole - named) and not RECORD.loops:
             return f"says {clause!r}, and runs {', '.join(sorted(ran)) or 'no symbol'}"
@@ -215,6 +237,13 @@ def _quantified(said):
     for clause in (part.split("hence ")[0].strip() for part in said.split(";")):
         if found := re.search(QUANTIFIER, clause):
             yield clause, re.split(r", | and ", re.split(r", one |: ", clause[found.end() :])[0])
+
+
+def _of_letters(said):
+    """The clauses of a sentence that speak of all sizes of one letter, each with these letters."""
+    for clause, items in _quantified(re.sub(r"[.:,]? (?=for )|[.:] ", ";", said.rstrip("."))):
+        if letters := [word for word in _of_sizes({item.rstrip(".,") for item in items}) if len(word) == 1]:
+            yield clause, letters
 
 
 def _trivial(t):
@@ -239,7 +268,7 @@ def elsewhere(t, symbols, plain):
 def unlike_any(t, arguments):
     """Arguments that the theorem says are any, and that were numbers, or symbols of one sign, in all calls, in words.
 
-    `arguments` has for each pair of a function and an argument what it was: "numbers", "one sign" or "symbols".
+    `arguments` has for each pair of a function and an argument what it was, as `numbers._arguments` says it.
     """
     if t.is_example or re.search(r"\bwitness(es)?\b|\bone example of\b", t.sizes):
         return ""
@@ -249,13 +278,13 @@ def unlike_any(t, arguments):
         said = {word, f"{word}s"} & listed or re.search(rf"{QUANTIFIER}{word}s?\b", t.statement)
         if said and was == "numbers":
             return f"says any {word}, and {function}({name}=..) gets numbers alone"
-        if said and was == "special entries":
-            return f"says any {word}, and {function}({name}=..) gets entries that are equal, or numbers"
+        if said and was in ("special", "one mask"):
+            return f"says any {word}, and {function}({name}=..) gets {SPECIAL[was]}"
         if said and was == "one sign":
             return f"says any {word}, and {function}({name}=..) gets symbols of one sign; say positive {word}"
         if said and was == "whole numbers" and word not in PLACES:
             return f"says any {word}, and {function}({name}=..) gets whole numbers alone; say whole {word}"
-    if {*arguments.values()} == {"numbers"} and not t.argument:
+    if {*arguments.values()} - {"masks", "one mask"} == {"numbers"} and not t.argument:
         return "calls its functions with numbers alone; make it an @example, or pass symbols"
     return ""
 
@@ -264,7 +293,7 @@ def words_left_out(t, words):
     """Words of an argument that did not run, although the theorem speaks of all of them."""
     for (function, name), (taken, ran) in words.items():
         left = [word for word in taken if isinstance(word, str) and word not in ran]
-        if left and re.search(rf"\b(all|any|every|each|both|either) {name}s?\b", f"{t.sizes} {t.statement}"):
+        if left and re.search(rf"\b(all|any|every|each|both|either) (?:(?:{COUNTS}) )?{name}s?\b", f"{t.sizes} {t.statement}"):
             return f"says every {name}, and calls {function} without {name}={left[0]!r}"
     return ""
 

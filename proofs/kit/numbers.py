@@ -15,6 +15,7 @@ import ast
 import copy
 import inspect
 import itertools
+import re
 import types
 import zlib
 from contextlib import ExitStack, contextmanager, suppress
@@ -82,24 +83,31 @@ def check(theorem, sizes=SIZES):
         if compared or silence(theorem):
             break
     problem = honest.unlike_any(theorem, _arguments(calls)) or honest.elsewhere(theorem, *_symbols(calls))
-    if problem := problem or honest.words_left_out(theorem, _words(calls)) or _one_name_for_two(calls):
+    if problem := problem or honest.words_left_out(theorem, _words(calls)) or _one_name_for_two(calls, theorem):
         raise NotProved(problem)
     return compared
 
 
 def _arguments(calls):
-    """What an argument was, in all calls together: "numbers", symbols of "one sign", "whole numbers", or "symbols".
+    """What an argument was, in all calls together: "numbers", "one mask" or "masks", "special" entries, symbols of "one sign",
+    "whole numbers", or "symbols".
 
-    Words, masks and functions are left out; an argument whose contract says a sign has all that it may have.
+    Words and functions are left out; an argument whose contract says a sign has all that it may have.
     """
     found = {}
     for call in calls:
         for name, value in call.arguments.items():
-            if _symbolic(value) or (isinstance(value, (int, float, np.ndarray)) and np.asarray(value).dtype != bool):
+            if _symbolic(value) or isinstance(value, (int, float, np.ndarray)):
                 found.setdefault((python_function(call.function).__name__, name), set()).add(_kind(call.function, name, value))
-    words = {frozenset(["numbers"]): "numbers"} | {frozenset(["numbers", sign]): "one sign" for sign in "+-"}
-    words[frozenset(["numbers", "whole"])] = "whole numbers"
-    return {key: words.get(frozenset({"numbers", *kinds}), "symbols") for key, kinds in found.items()}
+    return {key: _together(kinds) for key, kinds in found.items()}
+
+
+def _together(kinds):
+    """What an argument of these kinds was: numbers, and special entries where others are any, do not count."""
+    if masks := {kind for kind in kinds if kind.startswith("mask")}:
+        return "one mask" if kinds == masks and len(masks) == 1 else "masks"
+    kinds = kinds - {"numbers", "special"} or kinds - {"numbers"} or kinds
+    return {"+": "one sign", "-": "one sign", "whole": "whole numbers"}.get(*kinds, *kinds) if len(kinds) == 1 else "symbols"
 
 
 def _words(calls):
@@ -125,18 +133,31 @@ def _symbols(calls):
 
 
 def _kind(function, name, value):
-    """Numbers; symbols made "+" not negative, "-" not positive or "whole", although the contract takes others; any symbols."""
+    """Numbers; a mask; "special": most entries are equal or numbers; any symbols, or symbols made "+" not negative, "-" not
+    positive or "whole", although the contract takes others."""
     rule = function.contract.arguments[name].rule if hasattr(function, "contract") else None
     if not _symbolic(value):
-        return "numbers"
+        return f"mask {np.asarray(value).tolist()}" if np.asarray(value).dtype == bool else "numbers"
     with suppress(Undecided, sp.SympifyError):
-        free = [cell for cell in _expressions(value) if cell.free_symbols]
+        cells = _expressions(value)
+        free = [cell for cell in cells if cell.free_symbols]
+        if not free or 1 < len(cells) > len({*free}) < max(2, len(cells) / 2) or _repeats(value):
+            return "special"
         for sign in () if isinstance(rule, OfContract) and rule.condition != "True" else (1, -1):
             if free and all((sign * cell).is_nonnegative for cell in free):
                 return "+" if sign > 0 else "-"
         if free and isinstance(rule, Arrays) and "integers" not in str(rule) and all(cell.is_integer for cell in free):
             return "whole"
     return "symbols"
+
+
+def _repeats(value):
+    """Whether all cells of an array of symbolic size are one."""
+    if not isinstance(value, SizedArray):
+        return False
+    axes, cell = _generic(value)
+    places = {i for axis in axes for i in axis.free_symbols}
+    return bool(places) and not places & cell.free_symbols
 
 
 def _expressions(value):
@@ -148,14 +169,17 @@ def _expressions(value):
     return [Scalar(x).e for x in value.view(np.ndarray).ravel()] if _of_objects(value) else [Scalar(value).e]
 
 
-def _one_name_for_two(calls):
-    """Two arguments of a call that are the same entries by accident, in words; one array twice is meant so."""
+def _one_name_for_two(calls, t):
+    """Two arguments of a call that are the same entries by accident, in words; one array twice is meant so, unless the sentence
+    names both arguments and does not say that they are one."""
     for call in calls:
         own = {}
         for name, value in call.arguments.items():
-            other = own.setdefault(_letters(value) or name, (name, value))
+            itself = id(value) if isinstance(value, np.ndarray) and _symbolic(value) else name
+            other = own.setdefault(_letters(value) or itself, (name, value))
             views = isinstance(value, np.ndarray) and np.may_share_memory(other[1], value)
-            if other[1] is not value and not views:
+            two = other[0] != name and all(re.search(rf"\b{word}\b", t.statement) for word in (other[0], name))
+            if (other[1] is not value and not views) or (two and not re.search(rf"\bsame\b|{other[0]} = {name}", t.statement)):
                 return f"gives {call.function.__name__} one array for {other[0]} and {name}, by two of one name; rename one"
     return ""
 

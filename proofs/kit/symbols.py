@@ -199,10 +199,17 @@ ASSUMPTIONS = ("real", "integer", "positive", "nonnegative", "nonzero")
 
 def symbol(name, **assumptions):
     """One real symbol; assumptions as in sympy (integer=True, positive=True)."""
+    return _entry(name, name, assumptions)
+
+
+def _entry(name, array, assumptions):
+    """The symbol of this name, an entry of the array of that name."""
     if more := assumptions.keys() - ASSUMPTIONS:
         raise ValueError(f"symbol: {name!r} is made {', '.join(more)}, which no sentence says; pass {', '.join(ASSUMPTIONS)}")
     if name.startswith(("log_", "_")) or "#" in name:
         raise ValueError(f"symbol: {name!r} is a name of the kit's own; take another")
+    if RECORD.arrays.setdefault(name, array) != array:
+        raise cases.refusal(f"two arrays {array!r} and {RECORD.arrays[name]!r} with one entry {name}; rename one")
     return Scalar(sp.Symbol(name, **({"real": True} | assumptions)))
 
 
@@ -256,11 +263,7 @@ def symbols(name, *shape, **assumptions):
     """An object array of real symbols name_0_0, name_0_1, ..: what a float array is to numbers. It is frozen: an argument."""
     out = np.empty(shape, dtype=object)
     for ix in np.ndindex(*shape):
-        out[ix] = symbol("_".join([name, *map(str, ix)]), **assumptions)
-        if RECORD.arrays.setdefault(out[ix].e.name, name) != name:
-            raise cases.refusal(
-                f"two arrays {name!r} and {RECORD.arrays[out[ix].e.name]!r} with one entry {out[ix]}; rename one"
-            )
+        out[ix] = _entry("_".join([name, *map(str, ix)]), name, assumptions)
     out.flags.writeable = False
     return out.view(SymbolArray)
 

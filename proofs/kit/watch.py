@@ -27,6 +27,8 @@ CODES = {id(function.__code__) for function in (sp.Subs.doit, sp.Lambda.__call__
 
 def problem(t):
     """What a theorem says and did not run, in words; "" if there is nothing. It has just been proved."""
+    if not (t.statement and t.sizes):
+        return "has no sentence, or no sizes="
     if hasattr(t.body, "__wrapped__") or t.body.__code__.co_name != t.body.__name__ or t.body.__closure__:
         return "is not the function of its source; take off what decorates it"
     every = [code for helper in honest.helpers(t.body) for code in _codes(helper.__code__)]

@@ -94,7 +94,7 @@ def two_centers_in_one_cache():
 
 @theorem(of=[xpos.rotate, rope.rotate], sizes="all n, d", as_written="runs")
 def without_scales_it_is_rope():
-    """With all scales 1 it is RoPE, on either side."""
+    """With scales of 1 it is RoPE, on either side."""
     x, c, s = sized("x", N, 2 * H), sized("c", N, H), sized("s", N, H)
     ones = c * 0 + 1
     for layout, side in itertools.product(pairing.LAYOUTS, ("query", "key")):

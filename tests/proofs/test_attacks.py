@@ -853,12 +853,73 @@ def turns_of_which_nobody_knows_how_many():
     covers(summed)
 
 
+def product(q, k):
+    return q * q
+
+
+def chosen(x, mask):
+    return np.where(mask, x, x)
+
+
+def of_arguments(function, *arguments):
+    """A body that calls a function with these arguments, which are made in the body."""
+
+    def body():
+        """double(x) is 2 x, product(q, k) is q^2, and chosen is x."""
+        given = [make() for make in arguments]
+        expected = {double: lambda x: 2 * x, product: lambda q, k: q * q, chosen: lambda x, mask: x}[function](*given)
+        prove_equal(
+            *(entries(None, function(*given), expected) if isinstance(expected, SizedArray) else (function(*given), expected))
+        )
+
+    return body
+
+
+def at_pi():
+    """double(x) y is 2 x y, for every x."""
+    y = symbol("y")
+    prove_equal(y * double(array([sp.pi])), [2 * sp.pi * y.e])
+
+
+def one_entry():
+    return symbols("x", 1)
+
+
+def for_all_sizes():
+    """double(x) is x + x, for all n and all d."""
+    one_cell()
+
+
+def from_nothing_on():
+    """double(x) = 2 x, for n >= 0"""
+    prove_equal(*entries(None, double(sized("x", N)), 2 * sized("x", N)))
+
+
+def entry_of_an_array():
+    """double(x) + y = 3 x"""
+    x, y = symbols("x", 1), symbol("x_0")
+    prove_equal([double(x)[0] + y], [3 * x[0]])
+
+
+ONE_FOR_TWO = symbols("c", 1)
 CODE = {"as_written": "formula"}
 SAID = [
     (last_path, absolute, "one", {}, "claims nothing on the paths of"),
     (one_of_the_paths, absolute, "one", {}, "takes some of the paths"),
     (paths_by_another_name, absolute, "one", {}, "writes all_paths for all_paths; call all_paths by its name"),
     (one_cell, double, "all text lengths", CODE, "says 'all text lengths', and runs x_0"),
+    (at_pi, double, "one", CODE, "says any x, and double.* gets entries that are equal"),
+    (of_arguments(double, lambda: array([symbol("a"), 0])), double, "all x", CODE, "gets entries that are equal, or numbers"),
+    (of_arguments(double, lambda: array([symbol("a")] * 4)), double, "all x", CODE, "gets entries that are equal, or numbers"),
+    (of_arguments(double, lambda: filled((N,), symbol("a"))), double, "all x", CODE, "gets entries that are equal, or numbers"),
+    (of_arguments(chosen, one_entry, lambda: np.array([True])), chosen, "all masks", CODE, "gets one mask alone"),
+    (of_arguments(product, *[lambda: ONE_FOR_TWO] * 2), product, "one", CODE, "gives product one array for q and k"),
+    (for_all_sizes, double, "one", CODE, "says 'for all n and all d', and runs x_0"),
+    (one_cell, double, "each n", CODE, "says 'each n', and runs x_0"),
+    (one_cell, double, "all numbers of tokens", CODE, "says 'all numbers of tokens', and runs x_0"),
+    (one_cell, double, "one, hence all n", CODE, "says 'hence all n' and does not say why; pass argument="),
+    (from_nothing_on, double, "all n", CODE, "says n >= 0, and runs n >= 1"),
+    (entry_of_an_array, double, "one", CODE, "two arrays 'x_0' and 'x' with one entry x_0"),
     (one_cell, double, "any length", CODE, "says 'any length', and runs x_0"),
     (zero, double, "one", CODE, "calls its functions with numbers alone; make it an @example"),
     (zero, double, "every x, for example 0", CODE, "says 'every x, for example 0', and runs numbers alone"),
@@ -879,7 +940,7 @@ def examined(t):
 @pytest.mark.parametrize(("body", "function", "sizes", "said", "problem"), SAID)
 def test_what_is_said_and_not_shown_is_refused(body, function, sizes, said, problem):
     t = theorem(of=[function], sizes=sizes, **said)(body)
-    with pytest.raises((NotProved, Unsound), match=problem):
+    with pytest.raises((NotProved, Undecided, Unsound), match=problem):
         examined(t)
 
 
@@ -1121,10 +1182,11 @@ def test_a_control_is_refuted_by_a_result():
         t.check_marks()
 
 
-def test_an_example_says_where_it_ends():
-    t = example(of=[double], sizes="all n")(zero)
+@pytest.mark.parametrize(("body", "sizes", "said"), [(zero, "all n", "all n"), (for_all_sizes, "one", "for all n and all d")])
+def test_an_example_says_where_it_ends(body, sizes, said):
+    t = example(of=[double], sizes=sizes)(body)
     t.prove()
-    with pytest.raises(Unsound, match="is an example and says 'all n'; name the numbers that ran"):
+    with pytest.raises(Unsound, match=f"is an example and says '{said}'; name the numbers that ran"):
         t.check_honesty()
 
 
@@ -1164,10 +1226,6 @@ def test_hypotheses_are_recorded():
 
 
 # what numbers see
-
-
-def product(q, k):
-    return q * q
 
 
 def same_name():
