@@ -44,7 +44,7 @@ def _final(claim):
 
 @_final
 def prove_equal(left, right, mention=()):
-    """Every entry of `left` equals the entry of `right`, identically; `mention` must occur in `left`.
+    """Every entry of `left` equals the entry of `right`, identically; `mention` must occur in `left`, where it may cancel.
 
     Arrays of Scalars, lists of expressions, single ones. Raises Refuted with a witness, NotProved (other shapes, nothing
     to compare, a symbol that does not occur) or Undecided.

@@ -28,7 +28,7 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from proofs.kit import cases, claims
+from proofs.kit import cases, claims, loops
 from proofs.kit.mutants import python_function
 from proofs.kit.record import RECORD
 
@@ -131,9 +131,10 @@ def _least(t):
 
 def _turns(t):
     """Turns of a loop that run one by one: that they make the whole loop is no step of the machine's."""
-    return "runs single turns of a loop, and does not say what carries all of them; pass argument=" * bool(
-        RECORD.loops and not t.argument
-    )
+    if RECORD.loops and not t.argument:
+        return "runs single turns of a loop, and does not say what carries all of them; pass argument="
+    left = loops.not_covered()
+    return f"runs turns of {left[0]}; call covers({left[0]})" if left else ""
 
 
 def _nowhere():

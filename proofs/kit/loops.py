@@ -10,9 +10,10 @@ for:
 
 Each returns the names afterwards; a value that is returned has the name `returned`. A theorem runs `before` and compares with
 the invariant at the first turn, runs a symbolic turn on the invariant and compares with the invariant at the next, and goes on
-with the invariant at the end: induction over the turns, whose number nowhere enters. `covers(function)` says that no line of
-it is left out, and that the theorem has compared all that a turn leaves to the next. `Cells` is an array of any size, of which
-cells with symbolic indices are read and written.
+with the invariant at the end: induction over the turns, whose number nowhere enters. Where the invariant is an expression in
+the index, the values before and after the loop are this expression's. `covers(function)`, which a theorem with a turn calls,
+says that no line of it is left out, and that the theorem has compared all that a turn leaves to the next. `Cells` is an array
+of any size, of which cells with symbolic indices are read and written.
 """
 
 import ast
@@ -20,21 +21,25 @@ import copy
 
 import numpy as np
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from proofs.kit.mutants import python_function, tree
 from proofs.kit.record import RECORD
 from proofs.kit.symbols import Scalar, expression
 from proofs.kit.verdicts import NotProved
 
+TURN, COVERED = "a turn", "all lines"  # what ran, beside the places of statements
+
 
 class Loop:
     """A loop of a function, by its number in each block around it. Checks of arguments are left out."""
 
     def __init__(self, function, *path):
-        self.function, self.path, self.base = python_function(function), path, {}
+        self.function, self.path, self.base, self.invariant = python_function(function), path, {}, {}
+        self.first, self.k, self.end = {}, None, None  # the names before the loop, the index of a turn, that after the last
 
     def before(self, names):
-        after = self._run(self._parts()[0], names)
+        self.first = after = self._run(self._parts()[0], names)
         self.base = {name: value for name, value in after.items() if names.get(name, self) is not value}
         carried = self.base.keys() & _written(self._parts()[1].body)
         RECORD.turns += [(self.function, f"{name} to the first one", self.base[name]) for name in carried]
@@ -44,6 +49,7 @@ class Loop:
         head = self._parts()[1]
         RECORD.loops.append((self.function, _place(head)))
         bounds = Bounds(expression(bound) for bound in self._value(head.iter, names))
+        self.end = bounds[len(bounds) > 1]
         RECORD.turns.append((self.function, "how often a loop runs", bounds))
         return bounds
 
@@ -66,6 +72,10 @@ class Loop:
         still = [name for name in _written(body) if name in names and names[name] is self.base.get(name, self)]
         if still:
             raise NotProved(f"{still[0]} is carried from turn to turn and has the value of the first; give it the invariant's")
+        RECORD.loops.append((self.function, TURN))
+        self.invariant = {name: _numbers(names[name]) for name in _written(body) & names.keys()}
+        for self.k in map(expression, target.values()):
+            self._begins(self._start(names))
         lists = {name: [*value] for name, value in names.items() if isinstance(value, list)}
         cells = {name: {*value.read} for name, value in names.items() if isinstance(value, Cells)}
         after = self._run(body, {**names, **target})
@@ -79,10 +89,23 @@ class Loop:
         return after
 
     def after(self, names):
+        """NotProved if a name that turns write has neither symbols, which stand for all values, nor its last invariant."""
+        for name in _written(self._parts()[1].body) & names.keys():
+            given, ends = _numbers(names[name]), [_at(self.invariant.get(name, []), self.k, self.end)]
+            if not all(map(_stands_for_any, given)) and given not in ends:
+                raise NotProved(f"{self.function.__name__} ends with {name} = {given}; pass symbols, or the last invariant")
         after = self._run(self._parts()[2], names)
         parts = after.get("returned", ())
         RECORD.turns += [(self.function, "what is returned", part) for part in (parts if isinstance(parts, tuple) else [parts])]
         return after
+
+    def _begins(self, start):
+        """NotProved if an invariant of the index and of symbols before the loop is another value at the first turn."""
+        known = _free(e for value in self.first.values() for e in _numbers(value)) | {self.k}
+        for name in self.invariant.keys() & self.base.keys():
+            own, base = self.invariant[name], _numbers(self.base[name])
+            if self.k in _free(own) <= known and _at(own, self.k, start) != base:
+                raise NotProved(f"{name} begins with {base} in {self.function.__name__}, expected {own} at the first turn")
 
     def _around(self):
         """The indices of the loops around this one."""
@@ -119,22 +142,15 @@ class Loop:
 
 
 class Bounds(list):
-    """The arguments of a `range`, which know whether a theorem has looked at them."""
+    """The arguments of a `range`, which know whether they were found to be what is expected."""
 
-    read = False
+    compared = False
     __hash__ = None
 
-    def __getitem__(self, key):
-        self.read = True
-        return super().__getitem__(key)
-
-    def __iter__(self):
-        self.read = True
-        return super().__iter__()
-
     def __eq__(self, other):
-        self.read = True
-        return super().__eq__(other)
+        equal = super().__eq__(other)
+        self.compared = self.compared or equal
+        return equal
 
 
 class _Noted(ast.NodeTransformer):
@@ -182,15 +198,43 @@ def covers(function):
     for turned, name, value in RECORD.turns:
         if turned is python_function(function) and (left := _left(value) - compared):
             raise NotProved(f"a piece of {turned.__name__} leaves {name}, with {left.pop()}; compare it")
+    RECORD.loops.append((python_function(function), COVERED))
+
+
+def not_covered():
+    """Functions of which turns ran, and of which nothing says that no line is left out; compiled twins may run by pieces."""
+    whole = {function for function, ran in RECORD.loops if ran == COVERED}
+    turned = {function for function, ran in RECORD.loops if ran == TURN}
+    return sorted(f.__name__ for f in turned - whole if ".fast." not in f.__module__)
 
 
 def _left(value):
     """What a turn leaves in a name: numbers, entries, or the cells that were written and that nobody has read since."""
     if isinstance(value, Cells):
         return value.written.keys() - value.read
-    if isinstance(value, Bounds) and value.read:
+    if isinstance(value, Bounds) and value.compared:
         return set()
     return {expression(cell) for cell in np.ravel(np.array(value, dtype=object)) if cell is not None}
+
+
+def _numbers(value):
+    """The expressions of a number, an array or a list of arrays; none of anything else."""
+    if isinstance(value, list):
+        return [e for each in value for e in _numbers(each)]
+    known = isinstance(value, (Scalar, sp.Expr, int, np.ndarray))
+    return [sp.expand(expression(e)) for e in np.ravel(np.array(value, dtype=object))] if known else []
+
+
+def _free(expressions):
+    return set().union(*(e.free_symbols for e in expressions))
+
+
+def _at(expressions, k, value):
+    return [sp.expand(e.xreplace({k: value})) for e in expressions]
+
+
+def _stands_for_any(e):
+    return e.is_Symbol or isinstance(e, (AppliedUndef, sp.Indexed))
 
 
 def _written(body):

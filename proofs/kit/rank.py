@@ -25,12 +25,21 @@ def axes(annotation):
 
 
 def batched(function):
-    """The arrays that may have leading axes; none where the result has no leading axes."""
-    result = function.__wrapped__.__annotations__.get("return")
+    """The arrays that may have leading axes; none where the result is summed over the leading axes."""
+    return [] if is_sum(function) else _leads(function)
+
+
+def is_sum(function):
+    """Whether only arguments have leading axes: then the result of a batch is the sum of those of its rows."""
+    result, own = function.__wrapped__.__annotations__.get("return"), _leads(function)
+    return isinstance(result, Arrays) and bool(own) and not {"...", *(f"={n}" for n in own)} & {*axes(result)}
+
+
+def _leads(function):
     rules = {n: a.rule for n, a in function.contract.arguments.items() if "." not in n}
     own = [n for n, rule in rules.items() if axes(rule) in (["..."], ["(...)"])]
     alike = [n for n, rule in rules.items() if axes(rule) and axes(rule)[0].removeprefix("=") in own]
-    return [] if isinstance(result, Arrays) and axes(result) != ["..."] else own + alike
+    return own + alike
 
 
 def stated(function):
@@ -69,15 +78,16 @@ def agrees(function, given):
     """Raises Refuted if a row of a batch is not what its arguments give alone; returns how many batches were compared.
 
     All arguments get leading axes, or one of them does; rows are moved on and made smaller, so that they share no maximum, and
-    only moved on where the contract refuses that. What it refuses is not compared.
+    only moved on where the contract refuses that. What it refuses is not compared. A result without them is a sum of rows.
     """
     if not hasattr(function, "contract") or any(map(callable, given.values())):  # a function of one rank
         return 0
-    names = [n for n in batched(function) if isinstance(given.get(n), np.ndarray)]
+    names = [n for n in _leads(function) if isinstance(given.get(n), np.ndarray)]
     single = [([n], LEADS[0]) for n in names if len(names) > 1 and stated(function)]  # of a record, parts depend on some
     asked = [(names, lead) for lead in LEADS] + single if names else []
     others = [n for n, a in function.contract.arguments.items() if a.shape and a.shape.lead and n not in names]
-    alone = 0 if any(isinstance(given.get(n), np.ndarray) for n in others) else _first_alone(function, given, names)
+    unasked = is_sum(function) or any(isinstance(given.get(n), np.ndarray) for n in others)
+    alone = 0 if unasked else _first_alone(function, given, names)
     return alone + sum(any(_batch_agrees(function, given, *which, change) for change in (_smaller, _moved)) for which in asked)
 
 
@@ -92,7 +102,7 @@ def _first_alone(function, given, names):
 def _leading(function, given):
     """How many leading axes each array has that may have some."""
     arguments = function.contract.arguments
-    shapes = {n: arguments[arguments[n].shape.like or n].shape for n in batched(function)}
+    shapes = {n: arguments[arguments[n].shape.like or n].shape for n in _leads(function)}
     arrays = {n: shape for n, shape in shapes.items() if isinstance(given.get(n), (np.ndarray, np.generic))}
     return {n: max(np.ndim(given[n]) - len(shape.axes), 0) for n, shape in arrays.items()}
 
@@ -120,11 +130,14 @@ def _compared(function, batch, rows, places):
         if refused(error):
             return False
         raise
+    if is_sum(function):
+        places, alone = [()], [list(map(sum, zip(*alone, strict=True)))]
     for place, row in zip(places, alone, strict=True):
         for part, expected in zip(whole, row, strict=True):
             got = part if np.ndim(part) == np.ndim(expected) else np.asarray(part)[place]  # it may not depend on this argument
             if np.shape(got) != np.shape(expected) or not np.allclose(got, expected, rtol=CLOSE, atol=CLOSE, equal_nan=True):
-                raise Refuted(f"{function.__name__} of a batch: row {place} is {got}, alone it is {expected}")
+                own, other = ("the result", "the sum of its rows") if is_sum(function) else (f"row {place}", "alone it")
+                raise Refuted(f"{function.__name__} of a batch: {own} is {got}, {other} is {expected}")
     return True
 
 

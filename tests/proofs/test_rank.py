@@ -88,6 +88,31 @@ def test_rows_of_a_theorem_about_a_batch_are_taken_alone():
         rank.agrees(of_two_axes, {"x": X[None], "w": np.array([1.0, 3.0])})
 
 
+@contract
+def summed(x: Numbers[Array, "... n d"]) -> Numbers[Array, "d"]:
+    """The sum over rows and texts."""
+    return x.sum(axis=tuple(range(x.ndim - 1)))
+
+
+@contract
+def averaged(x: Numbers[Array, "... n d"]) -> Numbers[Array, "d"]:
+    """The sum over rows, and the mean over texts."""
+    return x.sum(axis=-2).reshape(-1, x.shape[-1]).mean(axis=0)
+
+
+@contract
+def like_its_argument(x: Numbers[Array, "... d"]) -> Numbers[Array, "=x"]:
+    """Sums along axis 0."""
+    return np.cumsum(x, axis=0)
+
+
+def test_a_result_without_leading_axes_is_the_sum_of_the_rows():
+    assert rank.agrees(summed, {"x": X}) == 2
+    for function, x in ((averaged, X), (like_its_argument, X[0])):
+        with pytest.raises(Refuted, match=f"{function.__name__} of a batch"):
+            rank.agrees(function, {"x": x})
+
+
 def test_a_failure_that_no_contract_states_is_an_error():
     with pytest.raises(np.exceptions.AxisError):
         rank.agrees(of_as_many_axes, {"x": X, "w": np.array([1.0, 3.0])})

@@ -729,6 +729,7 @@ DISHONEST = [
     (the_same_twice, "one", {}, "no obligation that is more than 0 = 0"),
     (one_pair, "one", {"as_written": "runs"}, "has an obligation that is more than 0 = 0"),
     (one_turn, "one", {"as_written": "runs"}, "single turns of a loop"),
+    (one_turn, "one", {"as_written": "runs", "argument": "induction"}, r"runs turns of summed; call covers\(summed\)"),
 ]
 
 
