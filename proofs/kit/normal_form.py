@@ -295,7 +295,7 @@ def _finite_sum(function, limits):
     j, low, high = limits[-1]
     if low != 0:
         raise Undecided(f"a sum from {low}; write it from 0")
-    bound = sp.Symbol(f"_bound{_height(function) + len(limits)}", integer=True, nonnegative=True)
+    bound = sp.Symbol(f"_bound{height(function) + len(limits)}", integer=True, nonnegative=True)
     function = function.xreplace({j: bound})
     inner_limits = [tuple(part.xreplace({j: bound}) for part in limit) for limit in limits[:-1]]
     numerator, denominator = _finite_sum(function, inner_limits) if inner_limits else normal_form(function)
@@ -324,7 +324,7 @@ def _terms(high):
 
 def _sum_atom(monomial, exponent, bound, high):
     summand = sp.Mul(*[_atoms[atom] ** n for atom, n in monomial], sp.exp(_expression(exponent), evaluate=False))
-    name = sp.Symbol(f"_b{_height(summand)}", integer=True, nonnegative=True)
+    name = sp.Symbol(f"_b{height(summand)}", integer=True, nonnegative=True)
     return _atom(sp.Sum(summand.xreplace({bound: name}), (name, 0, high)))
 
 
@@ -339,8 +339,8 @@ def _expression(polynomial):
     return sp.Add(*terms)
 
 
-def _height(e):
-    return max((len(s.limits) + _height(s.function) for s in e.atoms(sp.Sum)), default=0)
+def height(e):
+    return max((len(s.limits) + height(s.function) for s in e.atoms(sp.Sum)), default=0)
 
 
 def _depends(key, bound):

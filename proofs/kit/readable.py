@@ -4,7 +4,7 @@ import sympy as sp
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.str import StrPrinter
 
-from proofs.kit.normal_form import numerator_and_denominator
+from proofs.kit.normal_form import height, numerator_and_denominator
 
 LETTERS = "jtrslpuvabc"
 LONG = 300  # operations; a longer normal form is written as it is, since sympy would sort it for minutes
@@ -24,29 +24,36 @@ class _Text(StrPrinter):
         return "i"
 
 
-def text(expression, latex=False):
-    """The expression with plain names of bound indices, as text or LaTeX."""
-    named = _renamed(sp.sympify(expression))
+def text(expression, latex=False, beside=()):
+    """The expression with plain names of indices, as text or LaTeX; an index that the sides share has one name in all."""
+    named = _renamed(*map(sp.sympify, (expression, *beside)))
     return LatexPrinter({"imaginary_unit": "i"}).doprint(named) if latex else _Text().doprint(named)
 
 
-def normal_form_text(expression, latex=False):
+def normal_form_text(expression, latex=False, beside=()):
     """The normal form, its sums over one range as one, ordered by their exponentials."""
     numerator, denominator = map(_collected, numerator_and_denominator(expression))
     if denominator == 1:
-        return text(numerator, latex)
-    written = text(numerator, latex), text(denominator, latex)
+        return text(numerator, latex, beside)
+    written = text(numerator, latex, beside), text(denominator, latex, beside)
     return r"\frac{{{}}}{{{}}}".format(*written) if latex else "({}) / ({})".format(*written)
 
 
-def _renamed(expression):
-    """Bound indices, which the kit numbers, by letters that nothing else has."""
-    made = sorted((s for s in expression.atoms(sp.Symbol) if "#" in s.name or s.name.startswith("_")), key=str)
-    taken = {str(s) for s in expression.atoms(sp.Symbol, sp.IndexedBase)}
-    free = (letter for letter in LETTERS if letter not in taken)
+def _renamed(expression, *beside):
+    """Indices, which the kit numbers, by letters: free ones by one letter on all sides, those of sums by their depth."""
+    everything = sp.Tuple(expression, *beside)
+    taken = {str(s) for s in everything.atoms(sp.Symbol, sp.IndexedBase)}
+    letters = [letter for letter in LETTERS if letter not in taken]
+    free = sorted((s for s in everything.free_symbols if s.is_Symbol and "#" in s.name), key=str)
     logs = {d: sp.log(sp.Symbol(d.name.removeprefix("log_"))) for d in expression.atoms(sp.Dummy) if d.name.startswith("log_")}
-    indices = {old: sp.Symbol(letter, integer=True) for old, letter in zip(made, free, strict=False)}
-    return expression.xreplace(indices | logs)
+    indices = {old: sp.Symbol(letter, integer=True) for old, letter in zip(free, letters, strict=False)}
+    of_sums = letters[len(free) :]
+    return expression.xreplace(indices | logs).replace(sp.Sum, lambda *sum_: _over(of_sums, *sum_))
+
+
+def _over(letters, body, *limits):
+    names = {limit[0]: sp.Symbol(letters[height(body) + place], integer=True) for place, limit in enumerate(limits)}
+    return sp.Sum(body.xreplace(names), *(limit.xreplace(names) for limit in limits))
 
 
 def _collected(expression):

@@ -142,11 +142,12 @@ def derivation(t, latex=False):
 
 
 def _in_text(number, left, right):
-    return [f"  {number}. {text(left)}", f"     = {text(right)}", f"     normal form: {normal_form_text(left)}"]
+    sides = text(left, beside=(right,)), text(right, beside=(left,)), normal_form_text(left, beside=(left, right))
+    return [f"  {number}. {sides[0]}", f"     = {sides[1]}", f"     normal form: {sides[2]}"]
 
 
 def _in_latex(left, right):
-    sides = text(left, latex=True), text(right, latex=True), normal_form_text(left, latex=True)
+    sides = text(left, True, (right,)), text(right, True, (left,)), normal_form_text(left, True, (left, right))
     return [r"\begin{align*}", "  & " + " \\\\\n  ={} & ".join(sides), r"\end{align*}"]
 
 
