@@ -238,11 +238,10 @@ def failure(left, right, symbols, functions, seed):
     except NoNormalForm:
         pass
     agreed, reach = 0, max(12, 4 * _degree(left), 4 * _degree(right))
-    few = {"size": 12, "natural": 12} if _depth(left) or _depth(right) else {}  # a sum is written out
     mpmath.mp.dps = DIGITS + int(reach / 4 * math.log10(reach))  # as many more as an angle may have before its point
     for attempt in range(ATTEMPTS):
         source = random.Random(f"{seed} {attempt}")
-        point = {n: _draw(kind, source, few.get(kind, reach)) for n, kind in symbols.items()} | {"": f"{seed} {attempt}"}
+        point = {n: _draw(kind, source, reach) for n, kind in symbols.items()} | {"": f"{seed} {attempt}"}
         try:
             a, b = (_number(value(side, point, functions)) for side in (left, right))
         except ZeroDivisionError:

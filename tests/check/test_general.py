@@ -588,7 +588,7 @@ def test_who_is_named_has_these_numbers(op):
 
 
 @pytest.mark.slow
-@every(OPS, name=lambda op: op.name)
+@every(OPS, name=lambda op: op.name, parts=16)
 def test_who_is_named_has_these_numbers_always(op):
     for case in candidates(op):
         asked(*case)
