@@ -333,7 +333,7 @@ def gradient_without_the_average():
 
 @theorem(
     of=[attention.causal_mask, attention.window_mask],
-    sizes="all n, m, positions; every width; causal windows of 1, 2, 5 at offsets -7 to 7",
+    sizes="all n, m, positions; every width; causal windows of 1, 2, 5 for the query at 10 and keys at 3 to 17",
 )
 def masks_pinned():
     """causal_mask is j <= i; window_mask is -width < j - i < width, and j <= i too if causal; i, j are the positions of the
@@ -414,7 +414,7 @@ def sink_left_out():
 
 @theorem(
     of=WHOLE,
-    sizes="all n, m, d; n = 2, 3, 4 on generators",
+    sizes="all n, m, d",
     argument="a sum over all keys whose summand names a key in k_j and v_j alone is blind to their order; for all n names are "
     "read off the expression; and the equation is decided for generators of S_2, S_3, S_4",
 )

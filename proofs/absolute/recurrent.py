@@ -32,7 +32,7 @@ def anything(p):
 def pinned():
     """Row k is f applied k times to p_0, for any f; row 0 is p_0 itself."""
     start = symbols("p", 3, 2)
-    for length in (1, 2, 3, 5):
+    for length in range(1, 6):
         got = recurrent.encode(anything, start, length)
         prove_that(got.shape == (3, length, 2), "axes are batch, length, d")
         for k in range(length):

@@ -433,8 +433,10 @@ def a_band_of_any_size():
 @a_band_of_any_size.control
 def a_band_with_its_end():
     """Lane before + c meets the key too."""
+    at = (LANE - KEY).e.subs({LANE.e: 5, KEY.e: 2})
     for found, _ in adjusted_lane(LANE - KEY - 1, LANE - KEY, None):
-        prove_that(found != -np.inf, counterexample="lane 5, key 2, before = 3: the score is -inf, expected a finite score")
+        words = f"lane 5, key 2, before = {at}: the score is {found}, expected a finite score"
+        prove_that(found != -np.inf, counterexample=words)
 
 
 NUMBERS = "n_query n_key low high i j h group rows dim width TILE"

@@ -311,6 +311,6 @@ def straight_is_what_ascends():
 @straight_is_what_ascends.control
 def descending_rows_are_straight():
     """So are rows that descend by one."""
-    prove_that(
-        fast._ascend.py_func(np.array([[1, 0, -1]])), counterexample="the row 1, 0, -1: straight is False, expected True"
-    )
+    row = np.array([[1, 0, -1]])
+    straight = fast._ascend.py_func(row)
+    prove_that(straight, counterexample=f"the row {row[0]}: straight is {straight}, expected True")
