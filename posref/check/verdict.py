@@ -224,12 +224,16 @@ def _values(question: Question, got: np.ndarray) -> int:
 
 
 def _grid(question: Question, got: np.ndarray, model: str) -> str | None:
-    """The 16-bit dtype that all values belong to, if the result is wider; integers belong to it whatever computed them."""
+    """The 16-bit dtype that all values belong to, if the result is wider and the right values do not belong to it, too.
+
+    Integers belong to it whatever computed them.
+    """
     whole = any((y == np.round(y)).all() for y in (question.right, got))
     if not model.startswith(("f32", "f64")) or not np.isfinite(got).all() or whole:
         return None
     meant = (dtype for dtype, short in SHORT.items() if any(name.startswith(short) for name in question.meant))
-    return next((dtype for dtype in meant if (round_to(got, dtype) == got).all()), None)
+    told = (dtype for dtype in meant if (round_to(question.right, dtype) != question.right).any())
+    return next((dtype for dtype in told if (round_to(got, dtype) == got).all()), None)
 
 
 def _rounded(question: Question, answer: Any, got: np.ndarray, low: str) -> bool:

@@ -17,11 +17,10 @@ from posref import ops, vectors
 BITS = 260
 # their specifications make a float64 on the way, complex numbers or whole quotients
 FLOATS = (
-    "attention.chunk_mask "
-    "complex_order.encode complex_order.scores deberta.log_scores deberta.scores deberta.scores_gradient index.steps "
-    "nezha.attend pope.encode pope.scores position_ids.temperature resizing.resize resizing.weights scaling.dynamic_ntk "
-    "scaling.llama3 scaling.ntk scaling.yarn scaling.yarn_tables sinusoidal_2d.normalized swin.continuous_bias "
-    "swin.logarithmic_bias"
+    "attention.chunk_mask complex_order.encode complex_order.scores deberta.log_scores deberta.scores deberta.scores_gradient "
+    "index.steps indexer.unfinished_mask nezha.attend pope.encode pope.scores position_ids.temperature resizing.resize "
+    "resizing.weights scaling.dynamic_ntk scaling.llama3 scaling.ntk scaling.yarn scaling.yarn_tables sinusoidal_2d.normalized "
+    "swin.continuous_bias swin.logarithmic_bias"
 )
 METHODS = ("cos", "exp", "expm1", "log", "log1p", "sin", "sqrt", "tanh")  # numpy asks its objects for them by name
 

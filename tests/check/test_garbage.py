@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from posref import ops, vectors
-from posref.check import check, diagnose, fitted, general, tensors
+from posref.check import check, diagnose, edits, fitted, general, tensors
 from posref.check.engine import Question, distance
 from posref.check.other_settings import hypotheses as settings_tried
 from posref.check.ranged import models
@@ -87,6 +87,8 @@ def equals(question, name, got, said):
     ) | dict(fitted.hypotheses(question, got))
     known = [others.get(each) for each in (said.split(" and ") if said not in others else [said])]
     if None in known:
+        known = [dict(edits.hypotheses(question, got)).get(said)]
+    if None in known:
         return name == "doubled" and said in ("magnitude 2", "linear_scaling 0.5")
     answer = question.answer(said, ops.both(*(mistake.wrong for mistake in known)))
     bounds = (np.abs(GARBAGE[name](question.tolerance[model])) for model in question.ends)  # of the numbers where they are now
@@ -106,6 +108,13 @@ def test_garbage_is_refused_without_a_name(op, dtype, piece):
 def test_a_wide_bound_gives_a_factor_no_other_name():
     """Unscaled gradients are 2.67 times as large, and twice is within the bound of bfloat16 around them."""
     refused(*ops.of_case(vectors.case("attention/gradient/h4-d2/k-shared")), "bfloat16", pieces=["doubled"])
+
+
+def test_copies_of_numbers_of_8_bits_are_not_computed_in_8_bits():
+    case = vectors.case("tupe/untied/h3-n5/reset")
+    report = diagnose(case, 2 * case.expected, dtype="float32")
+    assert not report.ok
+    assert not any("computed in" in each.name for each in report.diagnosis), str(report)
 
 
 @pytest.mark.slow

@@ -284,6 +284,12 @@ MAGNIFIED = {"dim": 16, "layout": "half", "magnitude": 1.2}
 PARTIAL, TWICE = {"dim": 16, "head_dim": 48, "layout": "half"}, {"dim": 16, "layout": "half", "frequencies": PAIRS / 4}
 GROUPED = {"scale": 0.25, "heads": 4, "key_heads": 2}
 WARM = {"amount": 0.1, "length": 8192, "convention": "llama4"}
+
+
+def less_the_fillers(mask):
+    return (mask.cumsum(1) - 1 - (~mask).sum(1)[:, None]) * mask
+
+
 NAMED = [
     ("rope.scores", ROPE, lambda q, k, i, j: woven(q, i) @ turned(k, j).swapaxes(2, 3) / 4, "other_layout_of_q"),
     ("rope.scores", ROPE, lambda q, k, i, j: turned(q, i) @ woven(k, j).swapaxes(2, 3) / 4, "other_layout_of_k"),
@@ -322,7 +328,12 @@ NAMED = [
     ("rope.scores", ROPE, lambda q, k, i, j: scores(k[:, :, :5], k, i, j), None),
     ("attention.attend", GROUPED, lambda q, k, v, m: attend(q, k[:, [1] * 4], v[:, [1] * 4], m), "other_heads_read"),
     ("position_ids.packed", {}, lambda n: np.concatenate([np.arange(each) for each in n]) % 100, "result_modulo_100"),
-    ("position_ids.padded", {}, lambda m: (m.cumsum(1) + m.sum(1)[:, None] - 8) * m, "number_of_False_subtracted_where_True"),
+    (
+        "position_ids.padded",
+        {},
+        lambda m: (m.cumsum(1) + m.sum(1)[:, None] - m.shape[1] - 1) * m,
+        "number_of_False_subtracted_where_True",
+    ),
     ("alibi.bias", ALIBI, lambda i, j: (SLOPES * offsets(i, j))[:, ::-1], "result_heads_reversed"),
     ("alibi.bias", ALIBI, lambda i, j: 3 * SLOPES * offsets(i, j), "result_times_3"),
     ("alibi.bias", ALIBI, lambda i, j: -SLOPES * i[:, None, :, None] + 0 * offsets(i, j), "row_form"),

@@ -241,7 +241,8 @@ def grids():
     command = [sys.executable, "-m", "pytest", "-n", "auto", "--dist", "worksteal", "-q", "-m", "slow"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=9000)
     if run.returncode:
-        raise AssertionError("\n".join(run.stdout.splitlines()[-20:]))
+        print(run.stdout)
+        raise AssertionError("\n".join(line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))))
     return run.stdout.splitlines()[-1].strip("= ")
 
 
