@@ -328,12 +328,7 @@ NAMED = [
     ("rope.scores", ROPE, lambda q, k, i, j: scores(k[:, :, :5], k, i, j), None),
     ("attention.attend", GROUPED, lambda q, k, v, m: attend(q, k[:, [1] * 4], v[:, [1] * 4], m), "other_heads_read"),
     ("position_ids.packed", {}, lambda n: np.concatenate([np.arange(each) for each in n]) % 100, "result_modulo_100"),
-    (
-        "position_ids.padded",
-        {},
-        lambda m: (m.cumsum(1) + m.sum(1)[:, None] - m.shape[1] - 1) * m,
-        "number_of_False_subtracted_where_True",
-    ),
+    ("position_ids.padded", {}, less_the_fillers, "number_of_False_subtracted_where_True"),
     ("alibi.bias", ALIBI, lambda i, j: (SLOPES * offsets(i, j))[:, ::-1], "result_heads_reversed"),
     ("alibi.bias", ALIBI, lambda i, j: 3 * SLOPES * offsets(i, j), "result_times_3"),
     ("alibi.bias", ALIBI, lambda i, j: -SLOPES * i[:, None, :, None] + 0 * offsets(i, j), "row_form"),
