@@ -167,22 +167,22 @@ class Question:
         near |= {} if possible else {name: np.inf}
         return possible
 
-    def spread(self, got: np.ndarray, model: str, far: float = FAR) -> float:
+    def spread(self, got: np.ndarray, model: str) -> float:
         """The root mean square of all errors in units of what is allowed, in units of its own limit; 0 where there is none."""
-        return self._together(got, self.right, self.tolerance[model], model, far)
+        return self._together(got, self.right, self.tolerance[model], model)
 
-    def _together(self, got: np.ndarray, answer: np.ndarray, bound: np.ndarray, model: str, far: float = FAR) -> float:
+    def _together(self, got: np.ndarray, answer: np.ndarray, bound: np.ndarray, model: str) -> float:
         together = rms(ratios(got, answer, bound)) if self._judged(model) else 0.0
-        return together / self.limit(model, together, far) if together else 0.0
+        return together / self.limit(model, together) if together else 0.0
 
-    def limit(self, model: str, of: float | None = None, far: float = FAR) -> float:
+    def limit(self, model: str, of: float | None = None) -> float:
         """What all errors together may be, in units of what is allowed; infinite where each element alone says enough.
 
-        Only as many ways of rounding are run as tell whether `of` is within it; without `of` all are. What is `far` times
+        Only as many ways of rounding are run as tell whether `of` is within it; without `of` all are. What is FAR times
         beyond what the first ways allow is not.
         """
         limit = self._rms[model] if self._judged(model) else np.inf
-        while of is None or limit < of <= far * limit or not limit:
+        while of is None or limit < of <= FAR * limit or not limit:
             following = next(self._limits.get(model, iter(())), None)
             if following is None:
                 break
@@ -212,7 +212,7 @@ class Question:
         """Outputs unlike the right one that would pass too; what holds no factor of 1.3 holds no other factor, nor zeros."""
         garbage = {"1.3 times these numbers": 1.3 * self.right, "these numbers in reverse order": _reversed(self.right)}
         held = ((words, y) for words, y in garbage.items() if distance(y, self.right, self.tolerance[model], self.gauge) <= 1)
-        return [words for words, y in held if self.spread(y, model, far=1) <= 1]
+        return [words for words, y in held if self.spread(y, model) <= 1]
 
     def _growing(self, model: str, bits: int) -> Iterator[float]:
         """r of `posref.vectors.models`, from what honest code gives here, with more and more ways of rounding.
@@ -265,6 +265,10 @@ class Question:
         if answer is None or answer.shape != got.shape:
             return False
         return any((ratios(got, answer, self.bound(name, wrong, answer, m))[where] <= 1).all() for m in self.ends)
+
+    def names(self, got: np.ndarray, candidate: Named) -> bool:
+        """Whether this mistake, alone among others, is a name for this output, in some model."""
+        return any(self._fitting(got, model, [candidate], {}) for model in self.ends)
 
     def _told(self, answer: np.ndarray, model: str) -> bool:
         exact = self.tolerance[model]

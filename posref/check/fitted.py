@@ -115,8 +115,8 @@ def _of_argument(question: Question, got: np.ndarray, name: str, known: dict[str
 
 
 def first_that_fits(question: Question, got: np.ndarray, every: Iterator[Named]) -> list[Named]:
-    """The number with the fewest digits that fits."""
-    return next(([each] for each in every if question.fits(got, each[0], each[1].wrong)), [])
+    """The number with the fewest digits that is a name."""
+    return next(([each] for each in every if question.names(got, each)), [])
 
 
 def _rounded(number: float) -> list[float]:

@@ -243,6 +243,8 @@ def _per(unit: np.ndarray, x: Any) -> np.ndarray:
 def rounded_to(v: np.ndarray, bits: int) -> np.ndarray:
     """The nearest number of so many significant bits; 11 are those of float16, which ends at 65504."""
     drop, u = 53 - bits, np.asarray(v, dtype=float).view(np.int64)  # a carry goes to the exponent, and from there to infinity
+    if not drop:
+        return np.asarray(v, dtype=float)
     short = ((u + 2 ** (drop - 1) - 1 + (u >> drop & 1)) >> drop << drop).view(float)
     return np.where(np.abs(short) > 65504, np.copysign(np.inf, short), short) if bits == 11 else short
 

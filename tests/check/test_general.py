@@ -563,6 +563,7 @@ def candidates(op):
             yield question, name, answer
 
 
+@np.errstate(all="ignore")  # as `judged` is
 def asked(question, name, answer):
     """Whoever is named has these numbers."""
     report = Report(name)
