@@ -29,6 +29,8 @@ OLDEST, OLDEST_NUMBA, OLDEST_PYTHON = "numpy==1.24.*", "numba==0.59.*", "3.10"
 SPECIFICATION = (*(f"posref/{family}" for family in FAMILIES), *(f"posref/{name}.py" for name in COMMON))
 FILES_OF_TESTS = ("test_attention.py", "test_offsets.py", "test_spot_values.py", "vectors/test_posref.py")
 CHECKS = tuple(f"check/test_{each}.py" for each in ("general", "reads", "edits", "cache", "check"))
+GARBAGE, PROBES = "tests/check/test_garbage.py", "tests/check/test_probed.py"
+OF_CHECK = "posref/ops", "posref/check", "posref/_contract"
 TESTS_OF_SPECIFICATION = (*FAMILIES, "fast", "ops", *CHECKS, *FILES_OF_TESTS)
 
 
@@ -208,13 +210,13 @@ def packed():
         for one, other in zip(all_files, again, strict=True):
             if one.read_bytes() != other.read_bytes():
                 raise AssertionError(f"{one.name} has other bytes when it is built again")
-        first = all_files[:2]
+        installed = all_files[:2]
         subprocess.run([sys.executable, "-m", "pip", "install", "-q", "twine", "check-jsonschema"], check=True)
-        subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *first], check=True)
+        subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *installed], check=True)
         workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
         lint = ["-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows"]
         subprocess.run([sys.executable, *lint, *workflows], check=True)
-        ran = [packages.runs_with(python, file) for python in packages.PYTHONS for file in first]
+        ran = [packages.runs_with(python, file) for python in packages.PYTHONS for file in installed]
         sizes = ", ".join(f"{file.name} {file.stat().st_size / 1e6:.2f} MB" for file in all_files)
     return f"{sizes}; the same bytes twice; {', '.join(dict.fromkeys(ran))}; {len(workflows)} workflows pass their schema"
 
@@ -237,8 +239,27 @@ def fuzz(seconds=3600):
 
 
 def grids():
-    """The tests that are marked slow: whole grids of shapes, dtypes, mistakes and styles."""
-    command = [sys.executable, "-m", "pytest", "-n", "auto", "--dist", "worksteal", "-q", "-m", "slow"]
+    """The tests that are marked slow, but for those of `check`: whole grids of shapes, dtypes and styles."""
+    return _slow("tests", "--ignore=tests/check")
+
+
+def questions():
+    """The slow tests of `check`, but for those of the two stages that follow: mistakes, factors and settings of all cases."""
+    return _slow("tests/check", f"--ignore={GARBAGE}", f"--ignore={PROBES}")
+
+
+def garbage():
+    """Noise, zeros and changed numbers in all cases, shapes and dtypes get no name that is not true."""
+    return _slow(GARBAGE)
+
+
+def probes():
+    """Each argument, setting and extent of all ops is read: `check` fails where it is not."""
+    return _slow(PROBES)
+
+
+def _slow(*asked):
+    command = [sys.executable, "-m", "pytest", "-n", "auto", "--dist", "worksteal", "-q", "-m", "slow", *asked]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=9000)
     if run.returncode:
         print(run.stdout)
@@ -357,6 +378,9 @@ STAGES = {
     "consumers": Stage(consumers, ("examples/consumers", "tests/programs/consumers.py", "posref/check", "posref/vectors/*.py")),
     "fuzz": Stage(fuzz, ("tests/programs/fuzz.py", "posref/explain", "posref/check/tensors.py", "posref/vectors/*.py")),
     "grids": Stage(grids, ("posref/ops", "posref/check", "posref/fast", "posref/_contract")),
+    "questions": Stage(questions, OF_CHECK),
+    "garbage": Stage(garbage, OF_CHECK),
+    "probes": Stage(probes, OF_CHECK),
     "own": Stage(own, ("tests/own.py", "posref/ops", "posref/check")),
     "seeds": Stage(seeds, ("tests/check/test_seeded.py", "posref/ops", "posref/check")),
     "sabotage": Stage(sabotage, ("tests/programs/sabotage.py", "tests/test_house.py", *SPECIFICATION)),
