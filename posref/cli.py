@@ -150,6 +150,19 @@ COMMANDS = {  # what each does, and two examples
     ),
     "demo": ("Read, prove and diagnose RoPE, in half a minute.", "posref demo", "posref show rope"),
 }
+OF_VECTORS = {
+    "list": ("Print the ids of the golden vectors.", "posref vectors list", "posref vectors list 'rope/half/*'"),
+    "export": (
+        "Write golden vectors to files for a test in another language.",
+        "posref vectors export 'rope/half/*' --format json -o vectors",
+        "posref vectors export --format c -o vectors",
+    ),
+    "verify": (
+        "Compare the files of the golden vectors with their checksums and their schema.",
+        "posref vectors verify",
+        "posref vectors verify copy_of_vectors --json",
+    ),
+}
 
 
 class Usage(Exception):
@@ -336,10 +349,10 @@ def _parser():
     return parser
 
 
-def _command(commands, name):
+def _command(commands, name, described=COMMANDS, first=FIRST):
     """The parser of a command, whose help begins with a sentence and two examples."""
-    sentence, *examples = COMMANDS[name]
-    known = {"help": sentence} if name in FIRST else {}
+    sentence, *examples = described[name]
+    known = {"help": sentence} if name in first else {}
     return commands.add_parser(
         name,
         **known,
@@ -351,17 +364,17 @@ def _command(commands, name):
 
 def _add_vectors(parser):
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    listing = commands.add_parser("list", help="ids of the cases")
+    listing = _command(commands, "list", OF_VECTORS, OF_VECTORS)
     listing.add_argument("pattern", nargs="?", default="*", metavar="PATTERN", help="for instance 'rope/half/*'")
     listing.add_argument("--json", action="store_true", help="as JSON")
     listing.set_defaults(run=_vectors_list)
-    export = commands.add_parser("export", help="write cases for a test in another language")
+    export = _command(commands, "export", OF_VECTORS, OF_VECTORS)
     export.add_argument("pattern", nargs="?", default="*", metavar="PATTERN", help="for instance 'rope/half/*'")
     export.add_argument("--format", required=True, help="json, txt, npz, safetensors, raw or c")
     export.add_argument("--directory", "-o", required=True, help="where to; it is made if missing")
     export.add_argument("--json", action="store_true", help="the paths written, as JSON")
     export.set_defaults(run=_vectors_export)
-    verify = commands.add_parser("verify", help="check the files against their checksums and schema")
+    verify = _command(commands, "verify", OF_VECTORS, OF_VECTORS)
     verify.add_argument(
         "directory", nargs="?", metavar="DIRECTORY", help="a copy of the vectors; without it, the installed ones"
     )

@@ -925,13 +925,13 @@ def test_commands_of_a_page_are_known(page):
         assert module != "tests.release" or not stage or stage in stages.STAGES, stage
 
 
-FILES = re.compile(r"\.py|output|config\.json|\./rope| -o ")
+FILES = re.compile(r"\.py|output|config\.json|\./rope| -o |copy_of")
 
 
-@pytest.mark.parametrize("name", cli.COMMANDS)
+@pytest.mark.parametrize("name", [*cli.COMMANDS, *(f"vectors {each}" for each in cli.OF_VECTORS)])
 def test_the_help_of_a_command_begins_with_a_sentence_and_two_examples(name, capsys):
     """Each example is understood, and runs where it needs no file of the user; `demo` runs in a test of its own."""
-    assert cli.main([name, "--help"]) == 0
+    assert cli.main([*name.split(), "--help"]) == 0
     _, sentence, examples = capsys.readouterr().out.split("\n\n")[:3]
     assert sentence.strip().endswith((".", "what is wrong with it."))
     lines = [line.strip() for line in examples.splitlines()]
