@@ -384,10 +384,10 @@ STAGES = {
     "own": Stage(own, ("tests/own.py", "posref/ops", "posref/check")),
     "seeds": Stage(seeds, ("tests/check/test_seeded.py", "posref/ops", "posref/check")),
     "sabotage": Stage(sabotage, ("tests/programs/sabotage.py", "tests/test_house.py", *SPECIFICATION)),
-    "sizes": Stage(sizes, ("proofs/kit", *SPECIFICATION)),
+    "sizes": Stage(sizes, ("proofs/kit/*.py", *SPECIFICATION)),
     "mutants": Stage(mutants, ("proofs/vectors", *SPECIFICATION)),
     "twins": Stage(
-        twins, ("posref/fast", "tests/fast", "tests/programs/twins.py", "proofs/fast", "proofs/kit", *SPECIFICATION)
+        twins, ("posref/fast", "tests/fast", "tests/programs/twins.py", "proofs/fast", "proofs/kit/*.py", *SPECIFICATION)
     ),
     "browser": Stage(browser, ("docs/make.py", "docs/pages", "docs/pictures", "posref/drawing.py", "tests/test_browser.py")),
 }
