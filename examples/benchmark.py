@@ -162,6 +162,11 @@ def decode_grouped(quick):
     return _decode(quick, heads=32, key_heads=8, length=8192)
 
 
+def decode_turned(quick):
+    """The same with keys that are kept before RoPE, which the kernel turns on the way; the others turn them first."""
+    return _decode(quick, heads=32, key_heads=8, length=8192, turned=True)
+
+
 def decode_long(quick):
     return _decode(quick, heads=8, key_heads=8, length=131072)
 
@@ -248,6 +253,7 @@ WORK = (
     attention_causal,
     decode,
     decode_grouped,
+    decode_turned,
     decode_long,
     t5_bias,
     t5_bias_view,
@@ -435,11 +441,16 @@ def multiply_adds(count):
     return call
 
 
-def _decode(quick, heads, key_heads, length, dim=128):
+def _decode(quick, heads, key_heads, length, dim=128, turned=False):
     heads, key_heads, length = (4, 2, 64) if quick else (heads, key_heads, length)
     rng, scale = np.random.default_rng(0), dim**-0.5
     q, k, v = (rng.standard_normal((h, n, dim), np.float32) for h, n in ((heads, 1), (key_heads, length), (key_heads, length)))
     out = np.empty_like(q)
+    tables = fast.tables(np.arange(length), rope.frequencies(dim), dtype=np.float32)
+    asked = {"key_tables": tables, "layout": "half"} if turned else {}
+
+    def keys(k):
+        return rope.rotate(k, *tables, layout="half") if turned else k
 
     pool = ThreadPoolExecutor(processors())
     parts = [part for x in (k, v) for part in np.array_split(x.reshape(-1), processors())]
@@ -450,22 +461,24 @@ def _decode(quick, heads, key_heads, length, dim=128):
 
     return Work(
         shape=(heads, key_heads, length, dim),
-        fast=lambda: fast_attention.attend_by_offset(q, k, v, scale=scale, out=out),
+        fast=lambda: fast_attention.attend_by_offset(q, k, v, scale=scale, out=out, **asked),
         peers={
             "limit": read,
-            "specification": lambda: attention.attend_by_offset(q, k, v, scale=scale),
-            "torch": _peer("torch", _torch_decode, q, k, v),
+            "specification": lambda: attention.attend_by_offset(q, keys(k), v, scale=scale),
+            "torch": _peer("torch", _torch_decode, q, k, v, tables if turned else None),
         },
-        expected=attention.attend_by_offset(*(x.astype(np.float64) for x in (q, k, v)), scale=scale),
+        expected=attention.attend_by_offset(q.astype(float), keys(k.astype(float)), v.astype(float), scale=scale),
         limit="memory",
     )
 
 
-def _torch_decode(q, k, v):
+def _torch_decode(q, k, v, tables):
     import torch
 
-    q, k, v = (torch.from_numpy(x)[None] for x in (q, k, v))
-    return lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=q.shape[1] != k.shape[1])[0]
+    keys = _torch_rotate("half", k, *tables) if tables else lambda: torch.from_numpy(k)
+    q, v = (torch.from_numpy(x)[None] for x in (q, v))
+    grouped = q.shape[1] != v.shape[1]
+    return lambda: torch.nn.functional.scaled_dot_product_attention(q, keys()[None], v, enable_gqa=grouped)[0]
 
 
 def _torch_attention(q, k, v, dense):
