@@ -4,7 +4,7 @@
 (`posref.drawing`); its docstring is the caption.
 """
 
-from pictures import absolute, overview, relative, rotary, start
+from pictures import absolute, mathematics, overview, relative, rotary, start
 from posref.drawing import compose
 
 OVERVIEW = {
@@ -12,7 +12,7 @@ OVERVIEW = {
     "map-tall": ("", lambda: [overview.map_tall()], 1),
     "sheet": ("", overview.sheet, 6),
 }
-PICTURES = OVERVIEW | absolute.PICTURES | rotary.PICTURES | relative.PICTURES | start.PICTURES
+PICTURES = OVERVIEW | absolute.PICTURES | rotary.PICTURES | relative.PICTURES | mathematics.PICTURES | start.PICTURES
 
 
 def files():
