@@ -28,7 +28,7 @@ FAR = 8  # times what these allow together: no other way was seen to allow so mu
 SAMPLE = 512  # elements that tell whether an answer may be near
 BITS = 8  # of evidence for a hypothesis: noise is named once in 256 times
 MANY = 64  # elements; noise is within the bounds of so many only where they hold nearly everything
-NO_ANSWER = (NotHere, TypeError, ValueError, ArithmeticError)  # no place here, refused by the specification, or overflow
+NO_ANSWER = (NotHere, TypeError, ValueError, ArithmeticError, MemoryError)  # no place here, refused, overflow, or too large
 
 Named = tuple[str, Mistake]
 Stages = Callable[["Question", np.ndarray], Iterable[Iterable[Named]]]

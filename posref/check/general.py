@@ -48,6 +48,7 @@ SHIFTED = ("one_late", "one_early", "one_late_from_the_first", "one_early_to_the
 LEAST = dict.fromkeys(ORDERS, 2) | dict.fromkeys(EVEN, 4) | dict.fromkeys(SHIFTED, 3)  # entries that show an order
 LIMITS = ((-np.inf, 1), (1, np.inf), (0, np.inf), (0, 1), (-1, 1), (-np.inf, 2))  # that people choose
 CLOSE = 6  # bits by which a limit lessens the errors: of several it may come near to others within a few times its bound
+GROWN = 16  # times as many places
 NARROW = {8: "bfloat16", 11: "float16"}
 POWERS = fitted.POWERS
 RATES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 16, 24, 25, 30)  # frames or samples per second
@@ -147,7 +148,8 @@ def stages(question: Question, got: np.ndarray | None = None) -> Iterator[Iterat
     arrays = {name: a[name] for name in question.op.given if isinstance(a.get(name), np.ndarray) and a[name].size > 1}
     groups = _groups(arrays)
     yield _numbers(question, got, arrays, groups)
-    yield chain(_axes(question, got, arrays), fitted.along_heads(question, groups), _band(question, got))
+    axes = (each for each in _axes(question, got, arrays) if not _grown(a, each[1]))
+    yield chain(axes, fitted.along_heads(question, groups), _band(question, got))
     if got is None or in_several_places(question, got):
         yield (each for called, names in groups for each in _changed(called, names, arrays[names[0]], AT_ENDS))
     if question.right.ndim > 1 and _whole(question):
@@ -234,6 +236,13 @@ def _axes(question: Question, got: np.ndarray | None, arrays: dict[str, np.ndarr
     for name, value in {**arrays, "result": question.right}.items():
         yield from (_in_order(name, value, order, axis) for order, axis in _orders(value, few and name == "result"))
         yield from _mixed(name, value)
+
+
+def _grown(a: Arguments, mistake: Mistake) -> bool:
+    """Whether rows of sizes, such as frames, rows and columns, count far more places than before: nobody would compute them."""
+    changed = {name: new(a) for name, new in getattr(mistake.wrong, "change", {}).items() if name not in PLACED}
+    sizes = {name: (a[name], x) for name, x in changed.items() if x.ndim == 2 and x.dtype.kind in "iu"}
+    return any(np.prod(np.maximum(x, 1), -1).sum() > GROWN * np.prod(np.maximum(old, 1), -1).sum() for old, x in sizes.values())
 
 
 def _groups(arrays: dict[str, np.ndarray]) -> list[tuple[str, list[str]]]:

@@ -100,6 +100,7 @@ NOT_TOLD = {  # "op argument change" -> why no question of a check tells it
     "position_ids.documents lengths *": FLAGS,
     "position_ids.multimodal parts *": FLAGS,
     "position_ids.document_mask lengths *": FLAGS,
+    "position_ids.temperature positions absolute": "below 0 the formula has the logarithm of 0, or of less",
     "position_ids.tree* parents *": FLAGS,
     "position_ids.tree result *": "depths are few",
     "attention.prefix_mask prefixes *": FLAGS,
