@@ -25,8 +25,8 @@ def _order():
 
 
 def imitation():
-    """Which system imitates which, exactly, with free width, without masks, at the sizes of the grid. A system imitates all that
-    lines lead down to; systems in one place imitate each other."""
+    """Which system imitates which, exactly, with free width, without masks, at the sizes of the grid. A system imitates all
+    that lines lead down to; systems in one place imitate each other."""
     classes, next_to, height = _order()
     x, down = dict.fromkeys(classes, 0.0), dict.fromkeys(classes, 0)
     for level in range(max(height.values()), -1, -1):  # each near those above it, which stand already

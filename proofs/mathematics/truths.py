@@ -161,8 +161,8 @@ def attended(x, bias):
 
 @theorem(of=[attention.attend, offsets.toeplitz], sizes="n = 3; every path")
 def symmetric_biases_are_mirrored():
-    """Where the scores are a bias of the distance alone, attention over a mirrored text is the mirrored attention over the text:
-    no such layer tells left from right."""
+    """Where the scores are a bias of the distance alone, attention over a mirrored text is the mirrored attention over the
+    text: no such layer tells left from right."""
     x, (near, far, here) = symbols("x", 3, 1), symbols("b", 3)
     bias = offsets.toeplitz(array([far, near, here, near, far]), 3, 3)
     for _, (mirrored, plain) in all_paths(lambda: (attended(x[::-1], bias), attended(x, bias))):
