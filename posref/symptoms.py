@@ -23,7 +23,7 @@ SYMPTOMS = (
         "Short texts are right; beyond some length the text turns to nonsense.",
         "long context length beyond after n tokens garbage gibberish degrades needle extrapolation 4096 8192 32k 128k",
         ("unscaled", "wrong_base", "positions_clamped", "positions_modulo", "f16_positions", "bf16_positions", "no_magnitude"),
-        "posref explain config.json; posref check my_ops.py:rope --config config.json; posref precision",
+        "posref explain config.json --longer 32768; posref check my_ops.py:rope --config config.json; posref precision",
     ),
     Symptom(
         "The prompt is read right; generated text repeats itself or drifts away.",
