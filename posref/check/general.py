@@ -241,8 +241,12 @@ def _axes(question: Question, got: np.ndarray | None, arrays: dict[str, np.ndarr
 def _grown(a: Arguments, mistake: Mistake) -> bool:
     """Whether rows of sizes, such as frames, rows and columns, count far more places than before: nobody would compute them."""
     changed = {name: new(a) for name, new in getattr(mistake.wrong, "change", {}).items() if name not in PLACED}
-    sizes = {name: (a[name], x) for name, x in changed.items() if x.ndim == 2 and x.dtype.kind in "iu"}
-    return any(np.prod(np.maximum(x, 1), -1).sum() > GROWN * np.prod(np.maximum(old, 1), -1).sum() for old, x in sizes.values())
+    sizes = {name: x for name, x in changed.items() if x.ndim == 2 and x.dtype.kind in "iu"}
+    return any(_counted(x) > GROWN * _counted(a[name]) for name, x in sizes.items())
+
+
+def _counted(sizes: np.ndarray) -> Any:
+    return np.prod(np.maximum(sizes, 1).astype(float), axis=-1).sum()
 
 
 def _groups(arrays: dict[str, np.ndarray]) -> list[tuple[str, list[str]]]:

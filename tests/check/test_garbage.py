@@ -21,6 +21,7 @@ from posref.check.rotary.phases import stages
 from posref.check.stages.later_questions import decides, later_question
 from posref.check.stages.shapes import BATTERY, LARGE, _shapes
 from posref.check.verdict import SHORT, decided, judged
+from posref.check.wrong_elements import of_a_part
 from tests import golden, own
 from tests.every import every
 from tests.ops.test_ops import OPS, settings
@@ -85,6 +86,7 @@ def equals(question, name, got, said):
     others = (
         question.op.mistakes | ops.further(question.op) | dict(settings_tried(question)) | dict(general.hypotheses(question))
     ) | dict(fitted.hypotheses(question, got))
+    others |= dict(of_a_part(question, got, question.op.mistakes.items))
     known = [others.get(each) for each in (said.split(" and ") if said not in others else [said])]
     if None in known:
         known = [dict(edits.hypotheses(question, got)).get(said)]
