@@ -107,7 +107,7 @@ def exchanged_for_every_alpha():
 
 @theorem(
     of=[hierarchical.extend],
-    sizes="n = 2, 3, 4; a symbol alpha that is not 0, 1/2 or 1",
+    sizes="n = 2, 3, 4; a symbol alpha",
     argument="the coefficients of a difference sum to 0, so affinely independent rows distinguish what unit vectors do",
 )
 def unique_for_independent_rows():

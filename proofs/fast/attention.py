@@ -398,7 +398,8 @@ def adjusted_lane(after, before, bias, **told):
         return names["s"][KEY, LANE], names["denominator"][LANE]
 
     with assuming(sp.Ge(LANES_.e - 1 - LANE.e, 0)):
-        return [result for _, result in all_paths(turn)]
+        for _, result in all_paths(turn):
+            yield result
 
 
 @theorem(
@@ -420,7 +421,8 @@ def a_band_of_any_size():
         for found, _ in adjusted_lane(after, before, None):
             prove_that(found == -np.inf, "outside of the band")
     capped, cap = [], symbol("cap")
-    met = adjusted_lane(LANE - KEY - more, LANE - KEY + 1 + less, None, softcap=cap, _cap=lambda *given: capped.append(given))
+    given = {"softcap": cap, "_cap": lambda *given: capped.append(given)}
+    met = [*adjusted_lane(LANE - KEY - more, LANE - KEY + 1 + less, None, **given)]
     whole_row = sp.Function("s", real=True)(KEY.e)
     prove_that(
         all(expression(row) == whole_row and by is cap for row, by in capped) and len(capped) == len(met) > 0,

@@ -37,6 +37,7 @@ def _final(claim):
             return claim(*args, **kwargs)
         except (NotProved, Undecided) as failure:
             cases.refusal(str(failure))
+            failure.of_a_claim = True
             raise
 
     return claimed
@@ -58,8 +59,8 @@ def prove_equal(left, right, mention=()):
         raise NotProved(f"shapes {left.shape} and {right.shape}")
     if left.size == 0:
         raise NotProved("nothing to compare")
-    if marks.marks is not None:
-        return marks.marks.look(left, right)
+    if marks.claims is not None:
+        return marks.claims.look(left, right)
     for place, a in np.ndenumerate(left):
         b = right[place]
         if not is_zero(a - b):

@@ -11,7 +11,7 @@
 * A theorem whose calls get numbers alone is an example, unless `argument=` says what they stand for; an example names the
   numbers with which it ends.
 * Claims are called by their own names, on each path of a loop over all.
-* A theorem that runs turns of a loop one by one says in `argument=` what carries all of them.
+* A theorem that runs turns of a loop one by one says in `argument=` what carries all of them, and covers the function.
 * The expected value of a theorem that pins a function calls that function only if the sentence names it.
 
 The other rules are not for examples.
@@ -22,6 +22,7 @@ import builtins
 import functools
 import inspect
 import re
+import sys
 import textwrap
 
 import numpy as np
@@ -50,10 +51,19 @@ AS_WRITTEN = {
 
 def check(t):
     """What a theorem says and did not run, in words; it has just been proved."""
-    written = _void(t) or _paths(t)
+    written = _copied(t) or _void(t) or _paths(t)
     if t.is_example:
         return written or _ends(t.sizes) or _for_all(t.statement)
     return written or _sizes(t) or _least(t) or _trivial(t) or _expected(t) or _nowhere() or _turns(t)
+
+
+def _copied(t):
+    """A function that says it is of a module, and is not that of the module."""
+    for f in map(python_function, t.of):
+        known = getattr(sys.modules[f.__module__], f.__name__, f)
+        if python_function(known) is not f:
+            return f"is about a copy of {f.__module__}.{f.__name__}"
+    return ""
 
 
 def _void(t):
@@ -167,6 +177,8 @@ def _paths(t):
             called = isinstance(node, ast.Call) and ast.unparse(node.func) == "all_paths"
             if called and id(node) not in iterated | only_one:
                 return f"does not go through all of {ast.unparse(node)}; write a loop over it"
+    if RECORD.silent:
+        return f"claims nothing on {RECORD.silent[0]} paths; compare on each of them, in the loop over all_paths"
     return ""
 
 
@@ -302,9 +314,14 @@ def words_left_out(t, words):
 # the expected value
 
 
+def pins(t):
+    """Whether a theorem says what a function computes, so that the function may not compute what is expected of it."""
+    return "pinned" in t.body.__name__ or t.as_written == "formula"
+
+
 def _expected(t):
     """A value that is expected of a function, and comes from that function."""
-    if "pinned" not in t.body.__name__ and t.as_written != "formula":
+    if not pins(t):
         return ""
     under = {python_function(f) for f in t.of}
     definition = tree(t.body)
@@ -347,6 +364,19 @@ def of_numbers_alone(control):
             if all(any(control.__globals__.get(name) is module for module in (np, sp)) for name in names):
                 return ast.unparse(node)
     return ""
+
+
+def literal_witness(control):
+    """A counterexample of a control of which nothing is computed, as text; "" if there is none."""
+    given = (
+        k.value
+        for f in helpers(control)
+        for node in ast.walk(tree(f))
+        if isinstance(node, ast.Call)
+        for k in node.keywords
+        if k.arg == "counterexample"
+    )
+    return next((ast.unparse(e) for e in given if not any(isinstance(part, ast.Name) for part in ast.walk(e))), "")
 
 
 def _run(expression, function, under, runs, seen=()):

@@ -69,3 +69,9 @@ def inside(ix, selection):
             raise Undecided(f"is {quotient} inside a write of length {length}?")
         inner.append(quotient)
     return inner
+
+
+def runs_of(i, length, start):
+    """Cells from `start` on that an index stands for, and how many they are: {i, i + length}, {2i, 2i + 1} or {i}."""
+    for cells, count in (((i, i + length), 2 * length), ((2 * i, 2 * i + 1), 2 * length), ((i,), length)):
+        yield i, {sp.expand(start + cell) for cell in cells}, count

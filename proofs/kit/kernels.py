@@ -24,6 +24,7 @@ import sympy as sp
 from proofs.kit import cases, language
 from proofs.kit.cases import at_case, nonnegative, settled
 from proofs.kit.claims import prove_equal
+from proofs.kit.indices import runs_of
 from proofs.kit.mutants import python_function, tree
 from proofs.kit.record import RECORD
 from proofs.kit.sized import SizedArray
@@ -159,7 +160,7 @@ def _partition(members, extent, lengths):
     """The loops whose indices partition range(extent): runs of {i}, {2i, 2i + 1} or {i, i + length}, one after the other."""
     start, rest, used = sp.Integer(0), set(members), []
     while rest:
-        run = next((run for i in lengths for run in _runs(i, lengths[i], start) if run[1] <= rest and i not in used), None)
+        run = next((run for i in lengths for run in runs_of(i, lengths[i], start) if run[1] <= rest and i not in used), None)
         if run is None:
             break
         i, cells, count = run
@@ -167,11 +168,6 @@ def _partition(members, extent, lengths):
     if rest or sp.expand(start - extent) != 0:
         raise NotProved(f"writes at {sorted(map(str, members))} do not cover an axis of length {extent} exactly once")
     return used
-
-
-def _runs(i, length, start):
-    for cells, count in (((i, i + length), 2 * length), ((2 * i, 2 * i + 1), 2 * length), ((i,), length)):
-        yield i, {sp.expand(start + cell) for cell in cells}, count
 
 
 def _cell(key):

@@ -2,63 +2,63 @@
 
 Where mutants are run, a body is run once more, and a mark is added to each entry of a result: an unknown of its own for each
 function, its arguments and the entry. A claim sees a function if the difference of both sides still has a mark of the function.
-So a result that is multiplied by 0, or subtracted from itself, is not seen. A result that cannot have a mark (a mask, a text, a
-large table) ends the run where it is returned, and so does an error that a mark causes: what was called until then counts as
-seen.
+So a result that is multiplied by 0, or subtracted from itself, is not seen; and a mark in the right side of a claim says that a
+function computes what is expected of it. A mask, a text and a large table have no marks: see `proofs.kit.changes`.
 """
 
+import itertools
 from contextlib import contextmanager
 
 import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from proofs.kit import numbers, paths
+from proofs.kit import cases, numbers, paths
 from proofs.kit.dtypes import kind_of
-from proofs.kit.mutants import Tripwire
+from proofs.kit.indices import runs_of
 from proofs.kit.normal_form import is_zero
 from proofs.kit.record import RECORD
 from proofs.kit.sized import SizedArray, generic
 from proofs.kit.symbols import Scalar, array, expression
-from proofs.kit.verdicts import Undecided, Unseen
+from proofs.kit.verdicts import Undecided
 
 CELLS = 16  # of numbers in a result; more have no marks, since what is made of them takes long
+KNOWN = (SizedArray, Scalar, np.ndarray, np.generic, bool, int, float, sp.Expr)  # that has entries
 
 
 class Seen(Exception):
     """All that a run had to see was seen."""
 
 
-class Marks:
-    """The marks of one run: what was called, and which marks the claims saw."""
+class Results:
+    """Marked results. With `slopes`, which cost time, marks have derivatives too."""
 
-    def __init__(self, functions, of_control=False, stops=True, slopes=False):
-        self.slopes = slopes  # whether results are differentiated: then marks have slopes, too, which costs time
-        self.functions, self.of_control, self.stops = {*map(full_name, functions)}, of_control, stops
+    def __init__(self, slopes):
+        self.slopes = slopes
         self.names = {}  # (function, part of its result, arguments) -> the name of the mark
         self.inside = {}  # name of a mark -> functions whose marks are in the arguments
-        self.called, self.seen, self.ran = set(), set(), set()  # functions; those that ran at all, by others too
-        self.sized, self.generic = {}, {}  # (function, part) -> axes of symbolic size; those seen at a symbolic index
+        self.called = set()  # functions that returned marks
+        self.sized = {}  # (function, part, axis) -> its symbolic sizes, in all cases
 
-    def added(self, function, arguments, result):
-        """A result with its marks."""
+    def marked(self, function, arguments, result):
+        parts = result if isinstance(result, tuple) else (result,)
+        if not all(map(_takes_marks, parts)):
+            return result
         name = full_name(function)
         self.called.add(name)
-        parts = result if isinstance(result, tuple) else (result,)
-        marked = [self._part(name, str(place), arguments, part) for place, part in enumerate(parts)]
-        return marked[0] if parts is not result else type(result)(*marked) if hasattr(result, "_fields") else tuple(marked)
+        made = [self._part(name, str(place), arguments, part) for place, part in enumerate(parts)]
+        return made[0] if parts is not result else type(result)(*made) if hasattr(result, "_fields") else tuple(made)
 
     def _part(self, function, place, arguments, result):
-        kind = kind_of(result) if isinstance(result, (SizedArray, Scalar, np.ndarray, np.number, int, float, sp.Expr)) else "b"
-        if kind not in "if" or (isinstance(result, np.ndarray) and result.size > CELLS):
-            raise Tripwire(function)
-        key = function, place, str([_key(value) for value in arguments.values()])
+        key = function, place, str([as_text(value) for value in arguments.values()])
         name = self.names.setdefault(key, f"mark {function} {place} {len(self.names)}")
         self.inside[name] = {word for word in self.called if f"mark {word} " in key[2]}
-        at = numbers.unknowns(name, kind)
+        at = numbers.unknowns(name, kind_of(result))
         if isinstance(result, SizedArray):
-            self.sized[function, place] = {axis for axis, n in enumerate(result.extents) if n.free_symbols}
-            return SizedArray(result.extents, lambda *ix: self._marked(result.at(*ix), at(*ix)), kind=kind)
+            for axis, n in enumerate(result.extents):
+                if n.free_symbols:
+                    self.sized.setdefault((function, place, axis), set()).add(n)
+            return SizedArray(result.extents, lambda *ix: self._marked(result.at(*ix), at(*ix)), kind=kind_of(result))
         if np.ndim(result) == 0:
             return Scalar(self._marked(expression(result), at(0)))
         cells = [Scalar(self._marked(expression(value), at(*ix))) for ix, value in np.ndenumerate(np.asarray(result))]
@@ -67,61 +67,55 @@ class Marks:
     def _marked(self, e, mark):
         return e + mark * (1 + e) if self.slopes else e + mark
 
+
+class Claims:
+    """What the claims of a theorem have of the marks: functions that they see, and those that compute right sides."""
+
+    def __init__(self, results, pins, complete):
+        self.results, self.pins = results, pins
+        self.complete = complete  # whether nothing is left to see but the functions that were called
+        self.seen, self.expected = set(), set()
+        self.read = {}  # (function, part, axis) -> indices at which claims see it
+
     def look(self, left, right):
         """A claim of equality: which marks its differences have."""
-        self.shown = False
+        shown = False
         for a, b in zip(left.ravel(), right.ravel(), strict=True):
+            self.expected |= self._functions(_marks_in(b))
             marks = _marks_in(a - b)
-            if self.of_control:
-                if not is_zero((a - b).xreplace(marks)):
-                    raise (
-                        Seen
-                        if marks or _marks_in(a) or _marks_in(b)
-                        else Unseen(f"claims {a} = {b}, which no result is part of")
-                    )
-            elif self._new(marks) and not is_zero(a - b):
+            if marks and not (shown and all(map(self._known, marks))) and not is_zero(a - b):
+                shown = True
                 self._note(marks)
 
-    def _new(self, marks):
-        """Whether marks show more than is seen, or that a path is not silent."""
-        known = lambda function, place, axes: function in self.seen and axes <= self.generic.get((function, place), set())
-        return bool(marks) and (not self.shown or not all(known(*_read(atom)) for atom in marks))
+    def _known(self, mark):
+        function, place, indices = _read(mark)
+        known = lambda axis, ix: ix in self.read.get((function, place, axis), ())
+        return function in self.seen and all(itertools.starmap(known, indices.items()))
 
     def _note(self, marks):
-        self.shown = True
         RECORD.facts.append("a mark")  # so that a path which has none is silent
-        for function, place, axes in map(_read, marks):
-            self.seen.add(function)
-            self.generic.setdefault((function, place), set()).update(axes)
-        self.seen.update(*(self.inside[_name(atom)] for atom in marks))
-        if self.stops and self.functions <= self.ran and self.called <= self.seen and not self.single():
+        for function, place, indices in map(_read, marks):
+            for axis, ix in indices.items():
+                self.read.setdefault((function, place, axis), set()).add(ix)
+        self.seen |= self._functions(marks)
+        if self.complete() and self.results.called <= self.seen and not self.single():
             raise Seen
 
+    def _functions(self, marks):
+        return {_read(mark)[0] for mark in marks}.union(*(self.results.inside[_name(mark)] for mark in marks))
+
     def single(self):
-        """Functions of which claims see single cells along an axis of symbolic size."""
-        return sorted({key[0] for key, axes in self.generic.items() if self.sized.get(key, set()) - axes})
+        """Functions of which claims see single cells along an axis of symbolic size, or of a pinned one not all."""
+        whole = lambda indices, extents: _covered(indices, extents) if self.pins else any(ix.free_symbols for ix in indices)
+        seen = [key for key in self.results.sized if key[0] in self.seen]
+        return sorted({key[0] for key in seen if not whole(self.read.get(key, set()), self.results.sized[key])})
 
 
 def full_name(function):
     return f"{function.__module__}.{function.__name__}"
 
 
-def _name(atom):
-    return str(atom.base.label) if isinstance(atom, sp.Indexed) else atom.func.__name__
-
-
-def _marks_in(e):
-    return {atom: sp.Integer(0) for atom in e.atoms(sp.Indexed, AppliedUndef) if _name(atom).startswith("mark ")}
-
-
-def _read(atom):
-    """The function of a mark, the part of its result, and the axes along which it stands at a symbolic index."""
-    _, function, place, _ = _name(atom).split()
-    indices = atom.indices if isinstance(atom, sp.Indexed) else atom.args
-    return function, place, {axis for axis, ix in enumerate(indices) if ix.free_symbols}
-
-
-def _key(value):
+def as_text(value):
     """An argument as text: the same for the same entries."""
     if not isinstance(value, SizedArray):
         return str(value.tolist() if isinstance(value, np.ndarray) else value)
@@ -141,16 +135,61 @@ def _no_answer(relation):
     raise Undecided(str(relation))
 
 
-marks = None  # of the run, or None
+def _takes_marks(result):
+    if not isinstance(result, KNOWN) or (isinstance(result, np.ndarray) and result.size > CELLS):
+        return False
+    return kind_of(result) in ("i", "f")
+
+
+def _name(atom):
+    return str(atom.base.label) if isinstance(atom, sp.Indexed) else atom.func.__name__
+
+
+def _marks_in(e):
+    return {atom for atom in e.atoms(sp.Indexed, AppliedUndef) if _name(atom).startswith("mark ")}
+
+
+def _read(atom):
+    """The function of a mark, the part of its result, and its index along each axis, but for a diagonal."""
+    _, function, place, _ = _name(atom).split()
+    indices = atom.indices if isinstance(atom, sp.Indexed) else atom.args
+    free = [ix.free_symbols - cases._sizes for ix in indices]
+    diagonal = len(set().union(*free)) < sum(map(bool, free))
+    shared = lambda axis: diagonal and free[axis] & set().union(*free[:axis], *free[axis + 1 :])
+    return function, place, {axis: ix for axis, ix in enumerate(indices) if not shared(axis)}
+
+
+def _covered(indices, extents):
+    """Whether indices stand for a whole axis, in runs of {i}, {2i, 2i + 1} or {i, i + length}, or one is an expression."""
+    lengths = {i: cases.at_case(cases._bounds[i]) for ix in indices for i in ix.free_symbols & cases._bounds.keys()}
+    if len(extents) > 1 or not all(_is_plain(ix, ix.free_symbols & lengths.keys()) for ix in indices):
+        return any(ix.free_symbols for ix in indices)
+    start, (extent,) = sp.Integer(0), extents
+    while sp.expand(extent - start) != 0:
+        runs = [(cells, count) for i, length in lengths.items() for _, cells, count in runs_of(i, length, start)]
+        count = next((count for cells, count in [*runs, ({start}, 1)] if cells <= indices), None)
+        if count is None:
+            return False
+        start = sp.expand(start + count)
+    return True
+
+
+def _is_plain(ix, own):
+    """Whether an index is a number, a size, or an index of its own, doubled or not, and one of them."""
+    return len(own) <= 1 and ix.free_symbols - own <= cases._sizes and all(ix.coeff(i) in (1, 2) for i in own)
+
+
+claims = None  # of the run on marked results, or None
 
 
 @contextmanager
-def marking(functions, **how):
-    """Results of these functions, Python functions, have marks where a body calls them."""
-    global marks
-    saved, marks = marks, Marks(functions, **how)
+def marking(functions, pins, slopes, stops):
+    """Results of these functions, Python functions, have marks where a body calls them; a run may end once all was seen."""
+    global claims
+    saved, results = claims, Results(slopes)
     try:
-        with numbers.noting({f: f for f in functions}, marks.added) as marks.ran:
-            yield marks
+        with numbers.noting({f: f for f in functions}, results.marked) as noted:
+            claims = Claims(results, pins, lambda: stops and {*map(full_name, functions)} <= noted.ran)
+            yield claims
     finally:
-        marks = saved
+        claims = saved

@@ -9,6 +9,7 @@ import contextlib
 import copy
 import inspect
 import itertools
+import re
 import sys
 import textwrap
 
@@ -97,6 +98,12 @@ def tripwire(function):
     return code_of(function, root)
 
 
+def with_other_numbers(function):
+    """Code that stores into arrays, and returns, other numbers."""
+    function = python_function(function)
+    return code_of(function, _Other().visit(original(function)))
+
+
 @contextlib.contextmanager
 def swapped(function, code):
     """Run with other code in the place of a function's own."""
@@ -117,6 +124,12 @@ def codes_run_by(call, *arguments):
     finally:
         sys.setprofile(None)
     return seen
+
+
+def posref_run_by(call):
+    """The functions of posref that run during a call, but for contracts and checks of arguments."""
+    codes = codes_run_by(call)
+    return sorted(c.co_name for c in codes if "/posref/" in c.co_filename and not re.search(r"/_|^<", c.co_filename))
 
 
 def original(function):
@@ -149,6 +162,31 @@ def _is_check(statement):
     if isinstance(statement, ast.For):
         return all(_is_check(s) for s in statement.body)
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and "require" in ast.unparse(statement)
+
+
+class _Other(ast.NodeTransformer):
+    """Makes 2x + 1 of what is returned and of what is stored into arrays; of a tuple of each part."""
+
+    def visit_Return(self, node):
+        if isinstance(node.value, ast.Tuple):
+            node.value.elts = [self._other(part) for part in node.value.elts]
+        elif node.value is not None:
+            node.value = self._other(node.value)
+        return node
+
+    def visit_Assign(self, node):
+        if any(isinstance(target, ast.Subscript) for target in getattr(node, "targets", None) or [node.target]):
+            node.value = self._other(node.value)
+        cells = getattr(getattr(node, "targets", [None])[0], "elts", [None])
+        if all(isinstance(cell, ast.Subscript) for cell in cells):
+            cells.reverse()  # of a call that returns them all
+        return node
+
+    visit_AugAssign = visit_Assign
+
+    @staticmethod
+    def _other(value):
+        return ast.BinOp(ast.BinOp(value, ast.Add(), value), ast.Add(), ast.Constant(1))
 
 
 class _Mutator(ast.NodeTransformer):

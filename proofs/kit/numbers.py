@@ -27,7 +27,7 @@ from sympy.core.function import AppliedUndef
 
 from posref._contract.kinds import Arrays
 from posref._contract.kinds import Scalar as OfContract
-from proofs.kit import cases, extremes, honest, paths, rank
+from proofs.kit import cases, extremes, honest, named, paths, rank
 from proofs.kit.cases import every_case
 from proofs.kit.dtypes import kind_of
 from proofs.kit.mutants import code_of, python_function, swapped, tree
@@ -69,10 +69,11 @@ class Call(NamedTuple):
     case: object
 
 
-def check(theorem, sizes=SIZES):
+def check(theorem, sizes=SIZES, with_named=False):
     """Every noted call agrees; returns how many results were compared. Raises Refuted.
 
-    Numbers may lie where a function refuses them; then others are taken.
+    With `with_named` the numbers that `sizes=` names are looked for. Numbers may lie where a function refuses them; then others
+    are taken.
     """
     global _seed, _grid
     _grid = sizes
@@ -85,6 +86,8 @@ def check(theorem, sizes=SIZES):
     problem = honest.unlike_any(theorem, _arguments(calls)) or honest.elsewhere(theorem, *_symbols(calls))
     if problem := problem or honest.words_left_out(theorem, _words(calls)) or _one_name_for_two(calls, theorem):
         raise NotProved(problem)
+    if with_named and (missing := named.never_ran(theorem, calls)):
+        raise NotProved(f"says {theorem.sizes!r}, and no call of its functions has {missing[0]:g}")
     return compared
 
 
@@ -223,7 +226,7 @@ def _form(value):
 # calls
 
 
-_calls, _depth, _seed, _grid = [], 0, 0, SIZES
+_calls, _now, _seed, _grid = [], None, 0, SIZES
 _read, _alive = {}, []  # what was read of arrays, by identity, and these arrays
 
 
@@ -247,23 +250,39 @@ def can_be_noted(f):
     return isinstance(f, types.FunctionType) and ".fast." not in f.__module__ and not f.__code__.co_flags & ANY_NUMBER
 
 
-@contextmanager
-def noting(functions, note):
+class Noting:
     """Calls of Python functions from outside them: each returns what `note(function, arguments, result)` makes of its result.
 
-    `functions` has the public one of each, which `note` gets.
+    `functions` has the public one of each, which `note` gets; `ran` are the names of those that ran, by others too.
     """
-    saved = _noting.table, _noting.note, _noting.ran
-    with ExitStack() as stack:
-        plain = {f: _copy(f) for f in functions}
-        for number, f in enumerate(plain):
-            stack.enter_context(swapped(f, _noting(f, number)))
-        _noting.table, _noting.note = [(functions[f], plain[f]) for f in plain], note
-        _noting.ran = set()
+
+    def __init__(self, functions, note):
+        self.pairs, self.note, self.depth, self.ran = [(public, _copy(f)) for f, public in functions.items()], note, 0, set()
+
+    def called(self, number, arguments):
+        public, plain = self.pairs[number]
+        self.ran.add(f"{plain.__module__}.{plain.__name__}")
+        self.depth += 1
         try:
-            yield _noting.ran
+            result = plain(*_positional(plain, arguments).values(), **_keywords(plain, arguments))
         finally:
-            _noting.table, _noting.note, _noting.ran = saved
+            self.depth -= 1
+        return result if self.depth else self.note(public, arguments, result)
+
+
+@contextmanager
+def noting(functions, note):
+    """A `Noting` of these functions, as long as it lasts."""
+    global _now
+    saved, made = _now, Noting(functions, note)
+    with ExitStack() as stack:
+        for number, f in enumerate(functions):
+            stack.enter_context(swapped(f, _noting(f, number)))
+        _now = made
+        try:
+            yield made
+        finally:
+            _now = saved
 
 
 def _answer(relation):
@@ -299,20 +318,9 @@ def _noting(f, number):
     return code_of(f, root)
 
 
-_noting.table, _noting.note, _noting.ran = [], None, set()  # (public, plain) by number; what is made of a result; who ran
-
-
 def called(number, arguments):
-    """One call: made, and noted if it comes from outside of these functions."""
-    global _depth
-    public, plain = _noting.table[number]
-    _noting.ran.add(f"{plain.__module__}.{plain.__name__}")
-    _depth += 1
-    try:
-        result = plain(*_positional(plain, arguments).values(), **_keywords(plain, arguments))
-    finally:
-        _depth -= 1
-    return result if _depth else _noting.note(public, arguments, result)
+    """One call, of a function that is noted now."""
+    return _now.called(number, arguments)
 
 
 def _note(public, arguments, result):

@@ -34,16 +34,18 @@ def all_paths(run, limit=10_000):
     done = cases.open_paths("paths that were not all run: a loop over all_paths has to finish")
     while todo:
         path = _Path(todo.pop(), todo)
+        before = RECORD.obligations
         with cases.facts(cases.known_facts()), answered_by(path.answer):
             result = run()
         count += 1
         if count > limit:
             raise Undecided(f"more than {limit} paths")
-        before = RECORD.obligations
         cases.take({**around, **path.signs})
         yield path.asked, result
         cases.take(around)
         silent += RECORD.obligations == before
+    if silent == count > 1:
+        RECORD.silent.append(count)
     if 0 < silent < count:
         raise Unseen(f"{silent} of {count} paths claim nothing; compare on every path, or assume what rules the others out")
     done()

@@ -21,6 +21,7 @@ class Record:
     kernels: list = field(default_factory=list)  # (kernel, arguments, results) that were proved
     loops: list = field(default_factory=list)  # (function, place) that ran as a piece of a loop, or around one
     arrays: dict = field(default_factory=dict)  # name of an entry -> the name of its array
+    silent: list = field(default_factory=list)  # numbers of paths on none of which something was claimed
     turns: list = field(default_factory=list)  # (function, name, value) that a turn of a loop leaves to the next one
 
     def clear(self):

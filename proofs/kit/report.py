@@ -10,6 +10,7 @@ from proofs.kit.record import RECORD
 from proofs.kit.runner import PASSED, in_file, slow
 
 WIDTH = 128
+UNSEEN = {"error": "only an error tells that it matters", "nothing": "no claim sees what it returns"}
 LABEL = 14
 
 
@@ -33,6 +34,7 @@ def block(r):
         *_wrapped("obligations", f"{r['obligations'] - r['trivial']}, and {r['trivial']} that are 0 = 0 as written"),
         *_wrapped("as written", r["as_written"]),
         *_wrapped("in numbers", f"{r['numbers']} results compared" if r["numbers"] else f"none compared: {r['silent']}"),
+        *_wrapped("unseen", ", ".join(r["unseen"])),
         *(_wrapped("mutants", f"{m['killed']} noticed here first, {m['refuted']} of them by a witness") if m else []),
     ]
     return "\n".join([*lines, *controls])
@@ -120,8 +122,15 @@ def summary(results, survivors):
     score = [r["mutants"] for r in results if r["mutants"]]
     if not score:
         return line
+    line += "".join(_unseen(results, *each) for each in UNSEEN.items())
     killed, refuted, equivalent = (sum(m[word] for m in score) for word in ("killed", "refuted", "equivalent"))
     return f"{line}; {killed} mutants noticed ({refuted} by a witness), {equivalent} equivalent, {len(survivors)} survive"
+
+
+def _unseen(results, noticed, words):
+    """How many theorems run functions that no claim sees."""
+    count = sum(noticed in r["unseen"].values() for r in results)
+    return f"; {count} theorems run a function of which {words}" * bool(count)
 
 
 def _plain(results):

@@ -68,7 +68,7 @@ def _near(word, known):
 def run(chosen, with_mutants, sizes=numbers.SIZES):
     """Results of the chosen theorems in their order, labels of surviving mutants, labels listed for nothing.
 
-    Mutants are tried in files whose theorems are all chosen, and all proved. With mutants, results are marked, too.
+    Mutants are tried in files whose theorems are all chosen, and all proved. With mutants, results are changed, too.
     """
     done, survivors, unused = {}, [], []
     files = list(dict.fromkeys(t.file for t in chosen))
@@ -98,16 +98,16 @@ def slow(results):
     return {file: round(s, 1) for file, s in seconds.items() if s > SLOW}
 
 
-def _examine(file, name, sizes, with_marks):
+def _examine(file, name, sizes, with_results):
     t = next(t for t in in_file(file) if t.name == name)
-    result = asdict(examine(t, with_marks))
-    return result | _in_numbers(t, sizes) if result["status"] in PASSED else result
+    result = asdict(examine(t, with_results))
+    return result | _in_numbers(t, sizes, with_results) if result["status"] in PASSED else result
 
 
-def _in_numbers(t, sizes):
+def _in_numbers(t, sizes, with_named):
     """How many results of a theorem agree in numbers, or why none is compared; anything else is a status."""
     try:
-        count = numbers.check(t, sizes)
+        count = numbers.check(t, sizes, with_named)
     except Exception as error:
         return {"status": f"in numbers: {type(error).__name__}: {error}"}
     reason = "" if count else numbers.silence(t)

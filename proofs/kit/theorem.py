@@ -23,8 +23,8 @@ alone; such a statement is checked like a theorem and is not called one.
 
 A theorem is trusted only if it can fail: every function of `of` is replaced by a tripwire and the theorem must notice; its
 mutants must fail some theorem of the file; and each control, a false sentence, must be refuted. Where mutants are run, each
-body and each control is also run on marked results (`proofs.kit.marks`), on which its claims must depend. A mutant that
-changes nothing is listed in `equivalent`, by its label, with the reason.
+body is also run on marked results (`proofs.kit.marks`) and on changed ones (`proofs.kit.changes`), which claims must notice. A
+mutant that changes nothing is listed in `equivalent`, by its label, with the reason.
 """
 
 import ast
@@ -39,10 +39,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from posref import ops
-from proofs.kit import honest, language, marks, numbers, watch
+from proofs.kit import changes, honest, language, marks, numbers, watch
 from proofs.kit.cases import first_failure, run_cases
 from proofs.kit.claims import prove_equal
-from proofs.kit.mutants import Tripwire, mutants, python_function, swapped, tripwire
+from proofs.kit.mutants import Tripwire, mutants, posref_run_by, python_function, swapped, tripwire
 from proofs.kit.record import RECORD
 from proofs.kit.verdicts import Refuted, Unseen
 
@@ -174,32 +174,71 @@ class Theorem:
             if not self._executes(self.body, function):
                 raise Unsound(f"{self.name} does not execute {function.__name__}")
 
-    def check_marks(self):
-        """A claim depends on a result of each function that the proof calls, and each control is refuted by a result."""
-        made, failure = self._with_marks(self.body, stops="all_paths" not in vocabulary(self.body))
+    def check_results(self):
+        """Claims depend on a result of each function, the expected ones on none, and each control is refuted by a result.
+
+        Returns those that no claim sees: {function: "error" if only an error tells that it matters, or "nothing" if it runs}.
+        """
+        if not self.of and (run := posref_run_by(self.body)):
+            raise Unsound(f"{self.name} runs {run[0]}, which `of` does not name")
+        made, failure = self._with_marks()
         if isinstance(failure, Unseen):
             raise Unsound(f"{self.name}: {failure}")
-        if failure is None or isinstance(failure, marks.Seen):  # what was called before another error counts as seen
-            if unseen := sorted(made.called - made.seen):
-                raise Unsound(f"{self.name} claims nothing that depends on what {unseen[0].rpartition('.')[2]} returns")
-            if single := made.single():
-                raise Unsound(
-                    f"{self.name} compares single cells of what {single[0].rpartition('.')[2]} returns; compare at an index()"
-                )
-        for control in self.controls if all(map(numbers.can_be_noted, map(python_function, self.of or [None]))) else ():
-            _, failure = self._with_marks(control, of_control=True)
-            if isinstance(failure, Unseen):
-                raise Unsound(f"the control {control.__name__} of {self.name} {failure}")
+        own = [f for f in made.expected if not re.search(rf"\b{f.rpartition('.')[2]}\b", self.statement)]
+        if own and honest.pins(self):
+            raise Unsound(f"{self.name} expects what {own[0]} computes, and its sentence does not name it")
+        whole = failure is None or isinstance(failure, marks.Seen)
+        if whole and (single := made.single()):
+            raise Unsound(
+                f"{self.name} compares single cells of what {single[0].rpartition('.')[2]} returns; compare at an index()"
+            )
+        functions = {marks.full_name(f): f for f in map(python_function, self.of)}
+        left = {name: self._notices(f) for name, f in functions.items() if name not in made.seen}
+        noted = [f for f in functions.values() if numbers.can_be_noted(f)]
+        kernels_alone = "claim" not in left.values() and not made.seen and not RECORD.loops
+        for name, noticed in left.items():
+            plain = ".fast." not in name and not numbers.can_be_noted(functions[name])  # of any number of arguments
+            kept = lambda f: changes.kept(
+                f, noted, lambda change: self._failure(change, self.body, SECONDS_WITH_MARKS + self.seconds)
+            )
+            alone = kernels_alone if ".fast." in name else plain or (noticed == "nothing" and kept(functions[name]))
+            if (noticed == "nothing" and alone) or (whole and name in made.results.called):
+                raise Unsound(f"{self.name} claims nothing that depends on what {name.rpartition('.')[2]} returns")
+        for control in self.controls if all(map(numbers.can_be_noted, functions.values())) and self.of else ():
+            whole_calls = control.__module__ == self.body.__module__ and not RECORD.loops  # no mistake of an op, no pieces
+            if whole_calls and self._of_no_result(control, functions.values()):
+                raise Unsound(f"the control {control.__name__} of {self.name} is refuted by what no result is part of")
+        return {name: noticed for name, noticed in left.items() if noticed != "claim"}
 
-    def _with_marks(self, body, **how):
-        """The marks of a run in which functions of the theorem return marked results, and what ended the run."""
+    def _with_marks(self):
+        """The claims of a run in which functions of the theorem return marked results, and what ended the run."""
         functions = [f for f in dict.fromkeys(map(python_function, self.of)) if numbers.can_be_noted(f)]
-        with marks.marking(functions, slopes="diff" in vocabulary(body), **how) as made:
+        words, pins = vocabulary(self.body), honest.pins(self)
+        with marks.marking(functions, pins, "diff" in words, "all_paths" not in words and not pins) as made:
             try:
                 with _limit(SECONDS_WITH_MARKS + self.seconds):
-                    return made, first_failure(body)
+                    return made, first_failure(self.body)
             except Exception as error:
                 return made, error
+
+    def _notices(self, function):
+        """How a proof ends where a function returns something else: by a "claim", by an "error", or with "nothing"."""
+        failures = []
+        for change in changes.ways(function):
+            failures.append(self._failure(change, self.body, SECONDS_WITH_MARKS + self.seconds))
+            if getattr(failures[-1], "of_a_claim", False):
+                return "claim"
+        return "error" if failures[0] else "nothing"
+
+    def _of_no_result(self, control, functions):
+        """Whether a control is refuted in the same words whatever these functions return."""
+        seconds, told = SECONDS_WITH_MARKS + self.seconds, lambda failure: re.sub(r"#\d+", "", str(failure))
+        plain = told(self._failure(contextlib.nullcontext, control, seconds))
+        return all(
+            told(self._failure(change, control, seconds)) == plain
+            for f in functions
+            for change in [*changes.ways(f), lambda f=f: changes.zeros(f)]
+        )
 
     def _executes(self, body, function):
         return isinstance(self.failure(function, tripwire(function), body), Tripwire)
@@ -211,9 +250,12 @@ class Theorem:
 
     def failure(self, function, code, body=None):
         """The exception that ends the proof, or that body, with other code in the function's place; None if there is none."""
+        return self._failure(lambda: swapped(function, code), body or self.body)
+
+    def _failure(self, change, body, seconds=0):
         try:
-            with swapped(function, code), _limit(SECONDS_PER_MUTANT + 10 * self.seconds):
-                return first_failure(body or self.body)
+            with change(), _limit(seconds or SECONDS_PER_MUTANT + 10 * self.seconds):
+                return first_failure(body)
         except Exception as error:
             return error
 
@@ -228,6 +270,10 @@ class Theorem:
             if claim := honest.of_numbers_alone(control):
                 raise Unsound(
                     f"the control {control.__name__} of {self.name} claims {claim}, which no result is part of"
+                ) from None
+            if words := honest.literal_witness(control):
+                raise Unsound(
+                    f"the control {control.__name__} of {self.name} has the counterexample {words}; make it of results"
                 ) from None
             if self.of and not any(self._executes(control, function) for function in self.of):
                 raise Unsound(f"the control {control.__name__} of {self.name} executes no function of the theorem") from None
@@ -383,6 +429,7 @@ class Result:
     numbers: int = 0  # results compared in numbers
     silent: str = ""  # why none is
     signs: list = field(default_factory=list)  # of symbols that are positive, or not negative, by their making
+    unseen: dict = field(default_factory=dict)  # functions whose results no claim sees: only an "error" tells, or "nothing"
 
 
 def _said(entries):
@@ -390,11 +437,11 @@ def _said(entries):
     return list(dict.fromkeys(re.sub(r"#\d+", "", str(entry)) for entry in entries))
 
 
-def examine(t, with_marks=False):
-    """Prove a theorem, refute its controls, pull its tripwires, mark its results; a failure is a status, not an exception."""
+def examine(t, with_results=False):
+    """Prove a theorem, refute its controls, pull its tripwires, change its results; a failure is a status, not an exception."""
     start = time.process_time()
     counted, controls, status = (0, 0, "", []), [], "checked" if t.is_example else "proved"
-    ground, cases, signs = ([], [], []), [], []
+    ground, cases, signs, unseen = ([], [], []), [], [], {}
     try:
         plain = honest.reason(t) if t.prove() == RECORD.trivial else ""
         counted = RECORD.obligations, RECORD.trivial, plain, [s.name for s in RECORD.sizes]
@@ -403,12 +450,14 @@ def examine(t, with_marks=False):
         t.check_honesty()
         t.check_tripwires()
         controls = [t.described(control, witness) for control, witness in t.check_controls().items()]
-        if with_marks:
+        if with_results:
             t.check_watched()
-            t.check_marks()
+            unseen = t.check_results()
     except Exception as error:
         status = f"{type(error).__name__}: {error}"
     of = [f"{python_function(f).__module__.removeprefix('posref.')}.{python_function(f).__name__}" for f in t.of]
     carried = (t.basis, t.argument, t.citation, *ground)
     seconds = time.process_time() - start
-    return Result(t.name, t.statement, of, t.sizes, cases, *carried, *counted, controls, status, {}, seconds, signs=signs)
+    return Result(
+        t.name, t.statement, of, t.sizes, cases, *carried, *counted, controls, status, {}, seconds, signs=signs, unseen=unseen
+    )

@@ -230,7 +230,8 @@ def the_key_form_is_a_function_of_the_offset():
 def row_of(*places):
     """The row of Swin's table for the second of two places on a grid of 3 columns, seen from the first: on every path."""
     at = np.stack([array(place) for place in places])
-    return [row for _, row in all_paths(lambda: swin.rows(at, height=FAR, width=expressivity.COLUMNS)[0, 1])]
+    for _, row in all_paths(lambda: swin.rows(at, height=FAR, width=expressivity.COLUMNS)[0, 1]):
+        yield row
 
 
 @theorem(of=[swin.rows], sizes="any number of rows, hence all n; 3 columns")
@@ -242,8 +243,9 @@ def functions_of_a_vector():
     for right, sign in itertools.product(rights, (-1, 1)):
         here, there = [0, max(0, -right)], [sign * down, max(0, right)]
         with assuming(sp.Ge(FAR - 1 - down.e, 0)):
-            (own,), rows = row_of([0, 0], [0, 0]), row_of(here, there)
-            prove_equal(rows, [own - (2 * columns - 1) * sign * down - right] * len(rows))
+            (own,) = row_of([0, 0], [0, 0])
+            for row in row_of(here, there):
+                prove_equal([row], [own - (2 * columns - 1) * sign * down - right])
         places = [columns * at[0] + at[1] for at in (here, there)]
         prove_equal([places[1] - places[0]], [columns * sign * down + right])
     prove_that(all((a - b) % (2 * columns - 1) for a in rights for b in rights if a != b), "one vector for each row")
@@ -312,7 +314,7 @@ def a_bias_without_the_constant_feature():
     prove_equal(shaw.scores(content, content, table, o, scale=1) - attention.scores(content, content, scale=1), beta[o + 1])
 
 
-@theorem(of=[tupe.positional_scores, attention.four_terms], sizes="n = 3, d = 2", as_written="formula")
+@theorem(of=[tupe.positional_scores, attention.four_terms], sizes="n = 3, width 5", as_written="formula")
 def any_matrix():
     """TUPE with n position features has any matrix of scores; so has an added table with n coordinates of its own."""
     bias, n = symbols("b", 3, 3), 3
@@ -457,6 +459,8 @@ def offsets_reached(n, pairs, passing):
 def width_of_an_arbitrary_bias():
     """RoPE with given frequencies has any bias by offset on n tokens with 2n - 1 constant features, one of them still."""
     for n in (2, 3, 4, 5):
+        cos, sin = rope.tables(np.arange(n), rope.frequencies(2, 8.0))
+        prove_that(np.allclose(cos + 1j * sin, np.exp(1j * np.arange(n))[:, None]), "the first pair turns by 1")
         prove_that(offsets_reached(n, n - 1, 1) == 2 * n - 1, f"n = {n}")
 
 

@@ -307,7 +307,7 @@ def step_without_its_memory():
 # where u comes from
 
 
-@theorem(of=[*SCORES, skew], sizes="all n, mem, widths; onto for 2 x 2")
+@theorem(of=[*SCORES, skew], sizes="all n, mem, widths")
 def position_of_the_query_becomes_u():
     """With b in the place of the query's position, (x_i + b) W_Q . k_j is the score with u = b W_Q. Every u is such a b W_Q if
     W_Q is onto: b = u W_Q^-1 for any invertible 2 x 2 matrix; merging then loses nothing. If it is not onto, u is free to be

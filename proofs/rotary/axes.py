@@ -93,7 +93,7 @@ def relative_along_one_axis_alone():
     prove_equal(dot(at(q, p), at(k, p)), dot(at(q, p), at(k, p + array([0, 1]))))
 
 
-@theorem(of=[axes.angles], sizes="3 axes, d = 8, all 6 permutations of one map", as_written="runs")
+@theorem(of=[axes.angles], sizes="3 axes, 4 frequencies, every permutation of one map", as_written="runs")
 def permuted_axes():
     """Renaming the axes, in the positions and in the map alike, changes nothing."""
     p, w, axis = symbols("p", 2, 3), symbols("w", 4), np.array([0, 1, 2, 1])

@@ -396,7 +396,7 @@ def without_the_transpose():
 
 @theorem(
     of=[*ROTATION, alibi.bias, offsets],
-    sizes="all d; the shear at d = 2",
+    sizes="all d",
     argument="F is f(y, -o), by the hypothesis used three times; so each g(., o) is linear, B(o), and f(., -o) is its adjoint; "
     "<q, B(n - m) k> = <f(q, m), g(k, n)> = <q, B(-m) B(n) k>, so B(n - m) = B(-m) B(n), and by induction B(n) = B(1)^n",
 )
@@ -405,7 +405,7 @@ def classification():
     f(x, 0) = g(x, 0) = x. Then g(k, n) = G^n k and f(q, m) = G^{-T m} q for one invertible linear G. Nothing else is assumed of
     f and g, neither that they are linear nor that they are equal: for y = g(a k + b k', o) - a g(k, o) - b g(k', o) the
     hypothesis makes |y|^2 equal to <F, a k + b k'> - a <F, k> - b <F, k'> with one vector F, which is 0. RoPE is G = R(1);
-    signed ALiBi is a shear."""
+    signed ALiBi is a shear, at d = 2."""
     free, key, other, a, b = sized("F", 1, D), sized("k", 1, D), sized("l", 1, D), symbol("a"), symbol("b")
     prove_equal(*entries(None, dot(free, a * key + b * other), a * dot(free, key) + b * dot(free, other)), mention=[a, b])
     x, w, n = sized("x", 1, 2 * H), sized("w", H), symbol("n")

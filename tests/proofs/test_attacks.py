@@ -1150,13 +1150,101 @@ def nothing_on_one_path():
         prove_equal(*((y, x) if asked[0][1] else ((x + 1) ** 2, x**2 + 2 * x + 1)))
 
 
+def first_members_pinned():
+    """double(x) = 2 x, every entry"""
+    x, t = sized("x", 2 * H), index(H)
+    prove_equal([double(x).at(t)], [2 * x.at(t)])
+
+
+def without_the_first_pinned():
+    """double(x) = 2 x, every entry"""
+    x, i = sized("x", 1 + N), index(N)
+    prove_equal([double(x).at(1 + i)], [2 * x.at(1 + i)])
+
+
+def on_the_diagonal_pinned():
+    """outer(x, y) = x_i y_i, every entry"""
+    x, y, i = sized("x", N), sized("y", N), index(N)
+    prove_equal([outer(x, y).at(i, i)], [x.at(i) * y.at(i)])
+
+
+def outer(x, y):
+    return x[:, None] * y[None, :]
+
+
+def many_entries():
+    """double(x) = x"""
+    x = symbols("x", 5, 4)
+    prove_equal(0 * double(x) + x, x)
+
+
+def positive(x):
+    return x > 0
+
+
+def a_mask_times_zero():
+    """Every x is positive."""
+    x = symbols("x", 1)
+    for _, mask in all_paths(lambda: positive(x)):
+        prove_equal([0 * x[0] * mask[0] + x[0]], [x[0]])
+
+
+def a_mark_that_ends_the_run():
+    """double(x) = x"""
+    x = symbols("x", 2)
+    prove_that(len(double(x)[0].e.free_symbols) == 1, "an entry is made of one entry")
+    prove_equal(0 * double(x) + (x + 1) ** 2, x**2 + 2 * x + 1)
+
+
+def of_numbers(x):
+    return x.shape[0] + len(x)
+
+
+def an_error_by_a_mark():
+    """of_numbers(x) = 17"""
+    [0, 1, 2, 3, 4][of_numbers(np.zeros(2))]
+    prove_equal([(symbol("x") + 1) ** 2], [symbol("x") ** 2 + 2 * symbol("x") + 1])
+
+
+def total(*parts):
+    return parts[0] + parts[-1]
+
+
+def of_any_number():
+    """total(x, y, z) = x + y + z"""
+    x, y, z = symbols("x", 2), symbols("y", 2), symbols("z", 2)
+    prove_equal(0 * total(x, y, z) + x + y + z, x + y + z)
+
+
+DOUBLED = functools.partial(double)
+
+
+def by_a_second_name_pinned():
+    """It is 3 x."""
+    x = symbols("x", 2)
+    prove_equal(double(x), DOUBLED(2 * x) / 2)
+
+
+def by_getattr_pinned():
+    """It is 3 x."""
+    x, twice = symbols("x", 2), getattr(sys.modules[__name__], "double")  # noqa: B009
+    prove_equal(double(x), [twice(e + 1) - 2 for e in x])
+
+
+NOTHING = "claims nothing that depends on what {} returns"
 RESULTS = [
-    (times_zero, double, "claims nothing that depends on what double returns"),
-    (minus_itself, double, "claims nothing that depends on what double returns"),
-    (by_a_formula, double, "claims nothing that depends on what double returns"),
-    (through_a_list, double, "claims nothing that depends on what double returns"),
-    (first_cell, double, "compares single cells of what double returns"),
+    *((body, double, NOTHING.format("double")) for body in (times_zero, minus_itself, by_a_formula, through_a_list)),
+    *((body, double, NOTHING.format("double")) for body in (many_entries, a_mark_that_ends_the_run)),
+    *(
+        (body, double, "compares single cells of what double returns")
+        for body in (first_cell, first_members_pinned, without_the_first_pinned)
+    ),
+    (on_the_diagonal_pinned, outer, "compares single cells of what outer returns"),
     (nothing_on_one_path, absolute, "1 of 2 paths claim nothing"),
+    (a_mask_times_zero, positive, NOTHING.format("positive")),
+    (of_any_number, total, NOTHING.format("total")),
+    (by_a_second_name_pinned, double, "expects what .*double computes, and its sentence does not name it"),
+    (by_getattr_pinned, double, "expects what .*double computes, and its sentence does not name it"),
 ]
 
 
@@ -1165,21 +1253,106 @@ def test_a_claim_depends_on_a_result(body, function, problem):
     t = theorem(of=[function], sizes="one")(body)
     t.prove()
     with pytest.raises(Unsound, match=problem):
-        t.check_marks()
+        t.check_results()
+
+
+def test_what_only_an_error_tells_is_counted():
+    t = theorem(of=[of_numbers], sizes="one")(an_error_by_a_mark)
+    t.prove()
+    assert list(t.check_results().values()) == ["error"]
+
+
+def after_the_paths():
+    """|x| = x"""
+    x = symbols("x", 1)
+    found = [y for _, y in all_paths(lambda: absolute(x))]
+    prove_equal([found[0][0] * (1 + found[0][0])], [x[0] + x[0] ** 2])
+
+
+def test_what_is_claimed_after_the_paths_is_claimed_of_one():
+    t = theorem(of=[absolute], sizes="one")(after_the_paths)
+    t.prove()
+    with pytest.raises(Unsound, match="claims nothing on 2 paths; compare on each of them"):
+        t.check_honesty()
+
+
+def test_a_theorem_of_no_function_runs_none_of_posref():
+    t = theorem(of=[], sizes="d = 2")(in_one_layout)
+    with pytest.raises(Unsound, match="runs split, which `of` does not name"):
+        t.check_results()
 
 
 def about_no_result():
     """(x + 1)^2 = x^2"""
     x = symbols("x", 2)
-    prove_equal(double(x), 2 * x)
     prove_equal((x + 1) ** 2, x**2)
+    prove_equal(double(x), 2 * x)
 
 
-def test_a_control_is_refuted_by_a_result():
+def of_a_length():
+    """double(x) = 3 x"""
+    y = double(symbols("x", 2))
+    prove_that(y.dtype is None, counterexample=f"x = {1}: double(x) is 2, expected 3")
+
+
+@pytest.mark.parametrize("control", [about_no_result, of_a_length])
+def test_a_control_is_refuted_by_a_result(control):
     t = theorem(of=[double], sizes="one", **CODE)(one_cell)
-    t.control(about_no_result)
-    with pytest.raises(Unsound, match="which no result is part of"):
-        t.check_marks()
+    t.control(control)
+    t.prove()
+    with pytest.raises(Unsound, match="is refuted by what no result is part of"):
+        t.check_results()
+
+
+def in_fixed_words():
+    """double(x) = x"""
+    prove_that(double(2) == 2, counterexample="x = 2: double(x) is 17, expected 2")
+
+
+def test_a_counterexample_is_made_of_results():
+    t = theorem(of=[double], sizes="one", **CODE)(one_cell)
+    t.control(in_fixed_words)
+    with pytest.raises(Unsound, match=r"has the counterexample 'x = 2: .*'; make it of results"):
+        t.check_controls()
+
+
+@pytest.mark.parametrize("sizes", ["d = 1, 2", "d = 1 .. 3", "d = 1 and n = 2^3"])
+def test_numbers_that_a_theorem_names_have_run(sizes):
+    t = theorem(of=[double], sizes=sizes, **CODE)(one_cell)
+    t.prove()
+    with pytest.raises(NotProved, match=r"no call of its functions has [28]"):
+        numbers.check(t, with_named=True)
+
+
+def test_a_kernel_is_not_expected_to_write_what_it_wrote():
+    x, out = sized("x", N), Output((N,))
+    with pytest.raises(IndexError):
+        prove_kernel(with_its_double, [x, out], (out, SizedArray((N,), lambda i: out.writes[-1][1])))
+
+
+def with_its_double(x, out):
+    for i in range(x.shape[0]):
+        out[i] = x[i] + x[i]
+
+
+def test_a_copy_is_not_the_function():
+    copy = types.FunctionType(double.__code__, globals(), "split")
+    copy.__module__ = "posref.pairing"
+    with pytest.raises(Unsound, match=r"is about a copy of posref\.pairing\.split"):
+        theorem(of=[copy], sizes="one")(one_cell).check_honesty()
+
+
+def one_turn_of_summed():
+    """summed(x, n) = n x"""
+    x, k, total = symbol("x"), symbol("k", integer=True), symbol("t")
+    prove_equal([Loop(summed, 0).turn({"x": x, "total": total}, _=k)["total"]], [total + x])
+
+
+def test_pieces_of_a_loop_cover_the_function():
+    t = theorem(of=[summed], sizes="all n", argument="every turn adds x", as_written="runs")(one_turn_of_summed)
+    t.prove()
+    with pytest.raises(Unsound, match=r"runs pieces of summed; compare all that it does, and call covers\(summed\)"):
+        t.check_honesty()
 
 
 @pytest.mark.parametrize(("body", "sizes", "said"), [(zero, "all n", "all n"), (for_all_sizes, "one", "for all n and all d")])

@@ -1,0 +1,98 @@
+"""Changed results: what a theorem claims of a function has to fail if the function returns something else.
+
+Numbers get a number added to each entry, which depends on the arguments, so that two calls do not change alike; what is true or
+false is turned round; arrays have each row twice. Kernels store
+other numbers.
+"""
+
+import re
+import zlib
+from contextlib import contextmanager
+
+import numpy as np
+
+from proofs.kit import mutants, numbers
+from proofs.kit.dtypes import kind_of
+from proofs.kit.marks import KNOWN, as_text
+from proofs.kit.sized import SizedArray
+
+NEAR, FAR = 9, 10**6  # what is added to an entry is less; near ones may still be indices
+
+
+def other(value, source, most):
+    """Other entries: of numbers larger ones, of masks their complement."""
+    if isinstance(value, str):
+        return f"{value} changed"
+    if not isinstance(value, KNOWN):
+        return value
+    if kind_of(value) == "b":
+        return np.logical_not(value)
+    single = isinstance(value, SizedArray) or np.ndim(value) == 0
+    return value + (int(source.integers(1, most)) if single else source.integers(1, most, np.shape(value)))
+
+
+def longer(value, *_):
+    """Each row twice."""
+    return np.concatenate([value, value]) if isinstance(value, np.ndarray) and np.ndim(value) else value
+
+
+def zero(value, *_):
+    """Zeros, of which a matrix has another rank."""
+    return 0 * value if isinstance(value, KNOWN) and kind_of(value) != "b" else value
+
+
+def _in_parts(change, value, *how):
+    if not isinstance(value, (tuple, list)):
+        return change(value, *how)
+    parts = [_in_parts(change, part, *how) for part in value]
+    return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+
+
+@contextmanager
+def returning(function, change, most=NEAR):
+    """Calls from outside of a Python function return changed results."""
+
+    with numbers.noting({function: function}, lambda _, arguments, result: changed(change, arguments, result, most)):
+        yield
+
+
+def changed(change, arguments, result, most=NEAR):
+    return _in_parts(change, result, np.random.default_rng(zlib.crc32(texts(arguments).encode())), most)
+
+
+def texts(arguments):
+    return re.sub(r"#\d+", "", str([as_text(value) for value in arguments.values()]))
+
+
+def kept(function, functions, run):
+    """Whether a body calls a function, and no other one gets other arguments where the result is changed."""
+    calls, heard = [], {True: [], False: []}
+    for once in heard:
+
+        def note(f, arguments, result, once=once):
+            if f is not function:
+                heard[once].append(texts(arguments))
+                return result
+            calls.append(f)
+            return changed(other, arguments, result) if once else result
+
+        run(lambda note=note: numbers.noting({f: f for f in functions}, note))
+    return bool(calls) and heard[True] == heard[False]
+
+
+def storing(function):
+    """A function that stores, and returns, other numbers: as code, so that its pieces do, too."""
+    return mutants.swapped(function, mutants.with_other_numbers(function))
+
+
+def zeros(function):
+    """A function that returns zeros: for controls, since a fact about symbols alone would notice it."""
+    return returning(function, zero)
+
+
+def ways(function):
+    """The changes of a function that are tried, each as a context."""
+    if not numbers.can_be_noted(function):
+        return [lambda: storing(function)]
+    returned = [lambda how=how: returning(function, *how) for how in ((other, NEAR), (other, FAR), (longer,))]
+    return [*returned, lambda: storing(function)]
