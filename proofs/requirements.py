@@ -111,20 +111,23 @@ def a_resized_table_stays():
 
 
 @theorem(
-    of=[f for f in OF_TOKENS[2:] if f not in OF_PLACES.values()] + [cope.positions, resizing.resize],  # any map is linear
+    of=[f for f in OF_TOKENS if f not in OF_PLACES.values()] + [generators.exponential, cope.positions, resizing.resize],
     sizes="two and three tokens, all words; gates of CoPE are 1/4, 1/2, 3/4",
 )
 def content_independent():
     """KERPLE, FIRE, Sandwich, Swin, a resized table and the 2-D sinusoid take positions and parameters, and no word. The query
-    meets the rows of decomposed positions: the term is linear in it and 0 for 0, as the turn of RoPE-Mixed is. The weights of
-    stick-breaking are those of the scores; FoX adds a gate of the query, CoPE counts one of the pair, PaTH reflects the key."""
+    meets the rows of decomposed positions: the term is linear in it and 0 for 0, as the turn of RoPE-Mixed is, which holds a
+    coordinate and a parameter. The weights of stick-breaking are those of the scores; FoX adds a gate of the query, CoPE counts
+    one of the pair, PaTH reflects the key."""
     for name, function in OF_PLACES.items():
         prove_that((ANSWERS[name][2] == "yes") and not WORDS & function.contract.arguments.keys(), f"{name} takes no word")
     q, y, tables, at = symbols("q", 9, 2), symbols("y", 9, 2), symbols("R", 2, 5, 2), square(9)
     term = lambda q: decomposed.bias(q, *tables, at, at).ravel()
     prove_equal(term(C * q + y), C * term(q) + term(y), mention=[q[0, 0]])
     prove_equal(term(0 * q), [0] * 81)
-    turn = generators.exponential(symbols("x", 1), generators.planes(symbols("w", 1, 1), layout="half"), terms=1, halvings=1)
+    x, w = symbols("x", 1), symbols("w", 1, 1)
+    turn, angle = generators.exponential(x, generators.planes(w, layout="half"), terms=1, halvings=1), x[0] * w[0, 0]
+    prove_equal(turn.ravel(), [1 - angle**2 / 4, -angle, angle, 1 - angle**2 / 4], mention=[w[0, 0]])
     prove_equal(turn @ (C * q[0] + y[0]), C * (turn @ q[0]) + turn @ y[0], mention=[q[0, 0]])
     g = symbols("g", 1, 3)
     prove_equal(forgetting.bias(g, form="difference")[0, 1, :1], [g[0, 1]], mention=[g[0, 1]])
@@ -147,13 +150,7 @@ def fox_is_a_bias_of_positions():
 
 
 @theorem(
-    of=[
-        *(f for f in OF_TOKENS if f is not generators.planes),
-        generators.exponential,
-        cope.positions,
-        swin.rows,
-        resizing.resize,
-    ],
+    of=[*OF_TOKENS, generators.exponential, cope.positions, swin.rows, resizing.resize],
     sizes="all integer places; witnesses for the rest",
     argument="cos(a - b) = 1 makes a - b a multiple of 2 pi, which is irrational, so a = b for integers",
 )
@@ -179,7 +176,7 @@ def unique():
     prove_equal(resizing.resize(table, 2, 2, convention="vilt").ravel(), table.ravel(), mention=[table[0, 0, 0]])
     prove_equal(
         *generators.exponential(
-            symbols("x", 2, 1), 0 * generators.planes(symbols("w", 1, 1), layout="half"), terms=2, halvings=1
+            symbols("x", 2, 1), generators.planes(0 * symbols("w", 1, 1), layout="half"), terms=2, halvings=1
         )
     )
     q, k = symbols("q", 3, 2), symbols("k", 1, 2)[[0, 0, 0]]

@@ -1342,19 +1342,6 @@ def test_a_copy_is_not_the_function():
         theorem(of=[copy], sizes="one")(one_cell).check_honesty()
 
 
-def one_turn_of_summed():
-    """summed(x, n) = n x"""
-    x, k, total = symbol("x"), symbol("k", integer=True), symbol("t")
-    prove_equal([Loop(summed, 0).turn({"x": x, "total": total}, _=k)["total"]], [total + x])
-
-
-def test_pieces_of_a_loop_cover_the_function():
-    t = theorem(of=[summed], sizes="all n", argument="every turn adds x", as_written="runs")(one_turn_of_summed)
-    t.prove()
-    with pytest.raises(Unsound, match=r"runs pieces of summed; compare all that it does, and call covers\(summed\)"):
-        t.check_honesty()
-
-
 @pytest.mark.parametrize(("body", "sizes", "said"), [(zero, "all n", "all n"), (for_all_sizes, "one", "for all n and all d")])
 def test_an_example_says_where_it_ends(body, sizes, said):
     t = example(of=[double], sizes=sizes)(body)
