@@ -39,6 +39,7 @@ class Results:
         self.inside = {}  # name of a mark -> functions whose marks are in the arguments
         self.called = set()  # functions that returned marks
         self.sized = {}  # (function, part, axis) -> its symbolic sizes, in all cases
+        self.cells = {}  # name of a mark of an array of numbers -> its cells
 
     def marked(self, function, arguments, result):
         parts = result if isinstance(result, tuple) else (result,)
@@ -61,6 +62,7 @@ class Results:
             return SizedArray(result.extents, lambda *ix: self._marked(result.at(*ix), at(*ix)), kind=kind_of(result))
         if np.ndim(result) == 0:
             return Scalar(self._marked(expression(result), at(0)))
+        self.cells[name] = {*np.ndindex(np.shape(result))}
         cells = [Scalar(self._marked(expression(value), at(*ix))) for ix, value in np.ndenumerate(np.asarray(result))]
         return array(np.array([*cells, None], dtype=object)[:-1].reshape(np.shape(result)))
 
@@ -76,6 +78,7 @@ class Claims:
         self.complete = complete  # whether nothing is left to see but the functions that were called
         self.seen, self.expected = set(), set()
         self.read = {}  # (function, part, axis) -> indices at which claims see it
+        self.met = {}  # name of a mark -> cells that claims see
 
     def look(self, left, right):
         """A claim of equality: which marks its differences have."""
@@ -90,11 +93,14 @@ class Claims:
     def _known(self, mark):
         function, place, indices = _read(mark)
         known = lambda axis, ix: ix in self.read.get((function, place, axis), ())
-        return function in self.seen and all(itertools.starmap(known, indices.items()))
+        met = not self.pins or _cell(mark) in self.met.get(_name(mark), ())
+        return function in self.seen and met and all(itertools.starmap(known, indices.items()))
 
     def _note(self, marks):
         RECORD.facts.append("a mark")  # so that a path which has none is silent
-        for function, place, indices in map(_read, marks):
+        for mark in marks:
+            function, place, indices = _read(mark)
+            self.met.setdefault(_name(mark), set()).add(_cell(mark))
             for axis, ix in indices.items():
                 self.read.setdefault((function, place, axis), set()).add(ix)
         self.seen |= self._functions(marks)
@@ -105,10 +111,19 @@ class Claims:
         return {_read(mark)[0] for mark in marks}.union(*(self.results.inside[_name(mark)] for mark in marks))
 
     def single(self):
-        """Functions of which claims see single cells along an axis of symbolic size, or of a pinned one not all."""
+        """Functions of which claims see single cells along an axis of symbolic size, or of a pinned one not all of any call."""
         whole = lambda indices, extents: _covered(indices, extents) if self.pins else any(ix.free_symbols for ix in indices)
         seen = [key for key in self.results.sized if key[0] in self.seen]
-        return sorted({key[0] for key in seen if not whole(self.read.get(key, set()), self.results.sized[key])})
+        left = {key[0] for key in seen if not whole(self.read.get(key, set()), self.results.sized[key])}
+        return sorted(left | (self._partly() if self.pins else set()))
+
+    def _partly(self):
+        """Functions of which claims see some result, and of no call all cells."""
+        parts = {}
+        for name, cells in self.results.cells.items():
+            _, function, place, _ = name.split()
+            parts.setdefault((function, place), []).append(cells <= self.met.get(name, set()))
+        return {function for (function, _), whole in parts.items() if function in self.seen and not any(whole)}
 
 
 def full_name(function):
@@ -149,10 +164,14 @@ def _marks_in(e):
     return {atom for atom in e.atoms(sp.Indexed, AppliedUndef) if _name(atom).startswith("mark ")}
 
 
+def _cell(mark):
+    return tuple(mark.indices if isinstance(mark, sp.Indexed) else mark.args)
+
+
 def _read(atom):
     """The function of a mark, the part of its result, and its index along each axis, but for a diagonal."""
     _, function, place, _ = _name(atom).split()
-    indices = atom.indices if isinstance(atom, sp.Indexed) else atom.args
+    indices = _cell(atom)
     free = [ix.free_symbols - cases._sizes for ix in indices]
     diagonal = len(set().union(*free)) < sum(map(bool, free))
     shared = lambda axis: diagonal and free[axis] & set().union(*free[:axis], *free[axis + 1 :])

@@ -190,7 +190,7 @@ class Theorem:
         whole = failure is None or isinstance(failure, marks.Seen)
         if whole and (single := made.single()):
             raise Unsound(
-                f"{self.name} compares single cells of what {single[0].rpartition('.')[2]} returns; compare at an index()"
+                f"{self.name} compares single cells of what {single[0].rpartition('.')[2]} returns; compare at an index(), or all"
             )
         functions = {marks.full_name(f): f for f in map(python_function, self.of)}
         left = {name: self._notices(f) for name, f in functions.items() if name not in made.seen}

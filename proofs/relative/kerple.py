@@ -69,7 +69,8 @@ def log_weights_decay_like_a_power():
     t, a = symbol("t", integer=True, positive=True), symbols("a", 1, positive=True)
     for p in (1, 2, 3):
         for got in at([t], np.array([p]), a, "log"):
-            prove_equal([sp.exp(expression(got[0, 0, 0]))], [1 / (1 + a[0].e * t.e) ** p], mention=[t, a[0]])
+            weights = [sp.exp(expression(each)) for each in got.ravel()]
+            prove_equal(weights, [1 / (1 + a[0].e * t.e) ** p] * 2, mention=[t, a[0]])
 
 
 @log_weights_decay_like_a_power.control

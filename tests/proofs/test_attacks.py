@@ -1162,6 +1162,12 @@ def without_the_first_pinned():
     prove_equal([double(x).at(1 + i)], [2 * x.at(1 + i)])
 
 
+def one_entry_pinned():
+    """double(x) = 2 x, every entry"""
+    x = symbols("x", 2)
+    prove_equal(double(x)[:1], 2 * x[:1])
+
+
 def on_the_diagonal_pinned():
     """outer(x, y) = x_i y_i, every entry"""
     x, y, i = sized("x", N), sized("y", N), index(N)
@@ -1237,7 +1243,7 @@ RESULTS = [
     *((body, double, NOTHING.format("double")) for body in (many_entries, a_mark_that_ends_the_run)),
     *(
         (body, double, "compares single cells of what double returns")
-        for body in (first_cell, first_members_pinned, without_the_first_pinned)
+        for body in (first_cell, first_members_pinned, without_the_first_pinned, one_entry_pinned)
     ),
     (on_the_diagonal_pinned, outer, "compares single cells of what outer returns"),
     (nothing_on_one_path, absolute, "1 of 2 paths claim nothing"),
