@@ -189,9 +189,8 @@ class Theorem:
             raise Unsound(f"{self.name} expects what {own[0]} computes, and its sentence does not name it")
         whole = failure is None or isinstance(failure, marks.Seen)
         if whole and (single := made.single()):
-            raise Unsound(
-                f"{self.name} compares single cells of what {single[0].rpartition('.')[2]} returns; compare at an index(), or all"
-            )
+            last = single[0].rpartition(".")[2]
+            raise Unsound(f"{self.name} compares single cells of what {last} returns; compare all, or at an index()")
         functions = {marks.full_name(f): f for f in map(python_function, self.of)}
         left = {name: self._notices(f) for name, f in functions.items() if name not in made.seen}
         noted = [f for f in functions.values() if numbers.can_be_noted(f)]
