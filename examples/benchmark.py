@@ -446,11 +446,11 @@ def _decode(quick, heads, key_heads, length, dim=128, turned=False):
     rng, scale = np.random.default_rng(0), dim**-0.5
     q, k, v = (rng.standard_normal((h, n, dim), np.float32) for h, n in ((heads, 1), (key_heads, length), (key_heads, length)))
     out = np.empty_like(q)
-    tables = fast.tables(np.arange(length), rope.frequencies(dim), dtype=np.float32)
-    asked = {"key_tables": tables, "layout": "half"} if turned else {}
+    tables = fast.tables(np.arange(length), rope.frequencies(dim), dtype=np.float32) if turned else None
+    asked = {"key_tables": tables, "layout": "half"} if tables else {}
 
     def keys(k):
-        return rope.rotate(k, *tables, layout="half") if turned else k
+        return rope.rotate(k, *tables, layout="half") if tables else k
 
     pool = ThreadPoolExecutor(processors())
     parts = [part for x in (k, v) for part in np.array_split(x.reshape(-1), processors())]
@@ -465,7 +465,7 @@ def _decode(quick, heads, key_heads, length, dim=128, turned=False):
         peers={
             "limit": read,
             "specification": lambda: attention.attend_by_offset(q, keys(k), v, scale=scale),
-            "torch": _peer("torch", _torch_decode, q, k, v, tables if turned else None),
+            "torch": _peer("torch", _torch_decode, q, k, v, tables),
         },
         expected=attention.attend_by_offset(q.astype(float), keys(k.astype(float)), v.astype(float), scale=scale),
         limit="memory",

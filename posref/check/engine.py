@@ -267,7 +267,7 @@ class Question:
         return any((ratios(got, answer, self.bound(name, wrong, answer, m))[where] <= 1).all() for m in self.ends)
 
     def names(self, got: np.ndarray, candidate: Named) -> bool:
-        """Whether this mistake, alone among others, is a name for this output, in some model."""
+        """Whether this mistake, asked alone, is a name for this output, in some model."""
         return any(self._fitting(got, model, [candidate], {}) for model in self.ends)
 
     def _told(self, answer: np.ndarray, model: str) -> bool:

@@ -1,8 +1,7 @@
 """Changed results: what a theorem claims of a function has to fail if the function returns something else.
 
-Numbers get a number added to each entry, which depends on the arguments, so that two calls do not change alike; what is true or
-false is turned round; arrays have each row twice. Kernels store
-other numbers.
+Numbers get a number added to each entry, which depends on the arguments, so that two calls do not change alike; a mask becomes
+its complement; arrays have each row twice. Kernels store other numbers.
 """
 
 import re
