@@ -43,13 +43,15 @@ def _expression(monomial):
 
 
 def _of_terms(e, kinds):
-    """No sums: every angle and exponent as a sum of whole multiples of monomials, then rings and fields."""
+    """No sums: every angle and exponent as a sum of whole multiples of monomials, exp(ln x) as x, then rings and fields."""
     turned = {json.dumps(p): p for p in parts(e) if p[0] in TURNED and ["i"] not in list(parts(p))}
     arguments = {key: _polynomial(p[1]) for key, p in turned.items()}
     common = {}  # monomial -> the least common denominator of its coefficients
     for monomial, c in ((m, c) for p in arguments.values() for m, c in p.items()):
         common[monomial] = math.lcm(common.get(monomial, 1), c.denominator)
     base = {m: f"(1 / {d} * {real(_expression(m), kinds)})" for m, d in common.items()}
+    logarithms = {m: json.loads(m[0])[1] for m, d in common.items() if d == 1 and len(m) == 1 and m[0].startswith('["log"')}
+    base |= {m: f"ln ({real(x, kinds)})" for m, x in logarithms.items()}
     steps = []
     for key, polynomial in arguments.items():
         if sum(abs(c * common[m]) for m, c in polynomial.items()) > PARTS:
@@ -61,7 +63,8 @@ def _of_terms(e, kinds):
             f"replace ({head} ({real(argument, kinds)})) with ({head} ({wanted})) by (apply f_equal; field; denominators)."
         )
     angles = sorted({base[m] for key, p in arguments.items() if turned[key][0] != "exp" for m in p})
-    steps += ["expanded."] + [f"pose proof (squares {angle}) as square_{n}." for n, angle in enumerate(angles)]
+    steps += ["expanded."] + [f"try rewrite (exp_ln ({real(x, kinds)})) by positive." for x in logarithms.values()]
+    steps += [f"pose proof (squares {angle}) as square_{n}." for n, angle in enumerate(angles)]
     known = f" [{' '.join(f'square_{n}' for n in range(len(angles)))}]" if angles else ""
     close = f"first [ ring{known} | field{known}; denominators | field_simplify; [ ring{known} | denominators ] ]."
     return [*steps, close]
