@@ -182,32 +182,44 @@ class Theorem:
         if not self.of and (run := posref_run_by(self.body)):
             raise Unsound(f"{self.name} runs {run[0]}, which `of` does not name")
         made, failure = self._with_marks()
+        whole = failure is None or isinstance(failure, marks.Seen)
+        self._check_expected(made, failure, whole)
+        functions = {marks.full_name(f): f for f in map(python_function, self.of)}
+        left = {name: self._notices(f) for name, f in functions.items() if name not in made.seen}
+        alone = "claim" not in left.values() and not made.seen and not RECORD.loops
+        for name, noticed in left.items():
+            unseen = noticed == "nothing" and self._carries(name, functions, alone)
+            if unseen or (whole and name in made.results.called):
+                raise Unsound(f"{self.name} claims nothing that depends on what {name.rpartition('.')[2]} returns")
+        if all(map(numbers.can_be_noted, functions.values())) and self.of:
+            self._check_counterexamples(functions.values())
+        return {name: noticed for name, noticed in left.items() if noticed != "claim"}
+
+    def _check_expected(self, made, failure, whole):
+        """What is expected has no mark of the functions that are pinned, and arrays are compared whole."""
         if isinstance(failure, Unseen):
             raise Unsound(f"{self.name}: {failure}")
         own = [f for f in made.expected if not re.search(rf"\b{f.rpartition('.')[2]}\b", self.statement)]
         if own and honest.pins(self):
             raise Unsound(f"{self.name} expects what {own[0]} computes, and its sentence does not name it")
-        whole = failure is None or isinstance(failure, marks.Seen)
         if whole and (single := made.single()):
             last = single[0].rpartition(".")[2]
             raise Unsound(f"{self.name} compares single cells of what {last} returns; compare all, or at an index()")
-        functions = {marks.full_name(f): f for f in map(python_function, self.of)}
-        left = {name: self._notices(f) for name, f in functions.items() if name not in made.seen}
-        noted = [f for f in functions.values() if numbers.can_be_noted(f)]
-        kernels_alone = "claim" not in left.values() and not made.seen and not RECORD.loops
-        for name, noticed in left.items():
-            plain = ".fast." not in name and not numbers.can_be_noted(functions[name])  # of any number of arguments
-            kept = lambda f: changes.kept(
-                f, noted, lambda change: self._failure(change, self.body, SECONDS_WITH_MARKS + self.seconds)
-            )
-            alone = kernels_alone if ".fast." in name else plain or (noticed == "nothing" and kept(functions[name]))
-            if (noticed == "nothing" and alone) or (whole and name in made.results.called):
-                raise Unsound(f"{self.name} claims nothing that depends on what {name.rpartition('.')[2]} returns")
-        for control in self.controls if all(map(numbers.can_be_noted, functions.values())) and self.of else ():
-            whole_calls = control.__module__ == self.body.__module__ and not RECORD.loops  # no mistake of an op, no pieces
-            if whole_calls and self._of_no_result(control, functions.values()):
-                raise Unsound(f"the control {control.__name__} of {self.name} is refuted by what no result is part of")
-        return {name: noticed for name, noticed in left.items() if noticed != "claim"}
+
+    def _carries(self, name, functions, alone):
+        """Whether a function that no claim notices had to be noticed: kernels alone, any number of arguments, or all it has."""
+        if ".fast." in name:
+            return alone
+        if not numbers.can_be_noted(functions[name]):
+            return True
+        noted, seconds = [f for f in functions.values() if numbers.can_be_noted(f)], SECONDS_WITH_MARKS + self.seconds
+        return changes.kept(functions[name], noted, lambda change: self._failure(change, self.body, seconds))
+
+    def _check_counterexamples(self, functions):
+        """Each control of the theorem's own file, which no loop takes in pieces, is refuted by what a function returns."""
+        own = [c for c in self.controls if c.__module__ == self.body.__module__ and not RECORD.loops]
+        if told := next((c for c in own if self._of_no_result(c, functions)), None):
+            raise Unsound(f"the control {told.__name__} of {self.name} is refuted by what no result is part of")
 
     def _with_marks(self):
         """The claims of a run in which functions of the theorem return marked results, and what ended the run."""
