@@ -1,10 +1,11 @@
-"""Pictures of mathematics.md: which system imitates which, and what a softmax does not see."""
+"""Pictures of mathematics.md: which system imitates which, what a softmax does not see, and how exp rounds."""
 
 import numpy as np
 
 from pictures.overview import colour, href
 from posref import attention, expressivity
 from posref.drawing import Panel, Plot
+from posref.fast.attention import _exp_float32
 from posref.relative import t5
 
 ROW, WIDTH = 62, 340
@@ -63,4 +64,19 @@ def unseen_shift():
     return [left, right]
 
 
-PICTURES = {"imitation": ("", imitation, 1), "unseen-shift": ("", unseen_shift, 2)}
+def rounded_exp():
+    """The error of exp in the kernel of streaming attention in float32, in u: the largest of 100 numbers around each x, where
+    each operation is rounded. Between two of the thin lines, ln 2 apart, the same series is asked at the same remainders."""
+    x = np.linspace(-3.5 * np.log(2), 0, 24001).astype(np.float32)
+    exact = np.exp(x.astype(np.float64))
+    error = np.abs([float(_exp_float32(one)) for one in x] / exact - 1) * 2**24
+    p = Plot(660, 240, "errors of exp in the kernel, in u", (-3.5 * np.log(2), 0), (0, 2.2))
+    p.axes([-2, -1, 0], [0, 0.5, 1, 1.5, 2], "x", "error in u")
+    for n in range(4):
+        p.drawn([-(n + 0.5) * np.log(2)] * 2, [0, 1.8], "mut", 0.7)
+    p.drawn(x[50:-1:100], error[:-1].reshape(-1, 100).max(1), "fg", 1.4)
+    p.drawn([x[0], x[-1]], [1.995] * 2, "rel", 1.8, "6 4").name(x[300], 2.06, "the bound of the intervals, 1.995", "rel")
+    return [p]
+
+
+PICTURES = {"imitation": ("", imitation, 1), "unseen-shift": ("", unseen_shift, 2), "rounded-exp": ("", rounded_exp, 1)}
