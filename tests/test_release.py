@@ -1,6 +1,8 @@
 """The record of the release tier: it is about the files that are here, and a stage that cannot run fails."""
 
+import inspect
 import json
+import re
 import tarfile
 
 import pytest
@@ -15,10 +17,49 @@ RECORD = json.loads(tier.RECORD.read_text())
 
 @pytest.mark.parametrize("name", stages.STAGES)
 def test_record_is_up_to_date(name):
-    """docs/release.json says what was run, when, and about which files; a stage to run again is skipped here, with its name."""
+    """A record that failed fails here; a stage to run before the release is skipped here, with its name."""
+    assert RECORD.get(name, {"passed": True})["passed"], RECORD[name]["result"]
     if name not in RECORD or RECORD[name]["about"] != stages.fingerprint(name):
-        pytest.skip(f"its files have changed: run python -m tests.release {name}")
-    assert RECORD[name]["date"]
+        pytest.skip(f"no record is about the files that are here: run python -m tests.release {name}")
+
+
+def test_what_is_missing_for_a_release_is_listed(monkeypatch, tmp_path, capsys):
+    good = {"passed": True, "date": "2026-01-02", "result": "all"}
+    records = {name: good | {"about": stages.fingerprint(name)} for name in stages.STAGES}
+    monkeypatch.setattr(tier, "RECORD", tmp_path / "release.json")
+    monkeypatch.setattr(tier, "PUBLISHED", ())
+    tier.RECORD.write_text(json.dumps(records))
+    assert tier.main(["--check"]) == 0
+    del records["exp"]
+    records["wall"]["passed"], records["own"]["about"] = False, "another"
+    tier.RECORD.write_text(json.dumps(records))
+    monkeypatch.setattr(tier, "PUBLISHED", ["setup.cfg"])
+    monkeypatch.setattr(tier, "PLACEHOLDER", "name = posref")
+    capsys.readouterr()
+    assert tier.main(["--check"]) == 1
+    printed = capsys.readouterr().out
+    assert re.findall("^[^:]+: [a-z]+ [a-z]+", printed, re.MULTILINE) == [
+        "wall: failed on",
+        "exp: has no",
+        "own: its files",
+        "setup.cfg: has the",
+    ]
+
+
+def test_a_stage_that_runs_posref_whole_is_about_all_of_it():
+    builds = re.compile(r"packages\.(build|release)|_specification_on\(")
+    whole = [name for name, stage in stages.STAGES.items() if builds.search(inspect.getsource(stage.run))]
+    assert len(whole) >= 4
+    assert [name for name in whole if "posref" not in stages.STAGES[name].about] == []
+
+
+def test_the_citation_and_the_packages_name_one_address_and_one_date():
+    """The publisher writes the address into both files (docs/promises.md)."""
+    cited, packed, changes = ((stages.ROOT / name).read_text() for name in ("CITATION.cff", "setup.cfg", "CHANGELOG.md"))
+    assert re.findall(r"^url: (\S+)$", cited, re.MULTILINE) == re.findall(r"^url = (\S+)$", packed, re.MULTILINE)
+    assert re.findall(r"^version: (\S+)\ndate-released: (\S+)$", cited, re.MULTILINE) == [
+        re.search(r"^## (\S+), (\S+)$", changes, re.MULTILINE).groups()
+    ]
 
 
 def test_what_a_stage_names_is_there():

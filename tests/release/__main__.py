@@ -1,4 +1,7 @@
-"""`python -m tests.release [STAGE ..]`: run the stages of a release, and write what they showed to docs/release.json."""
+"""`python -m tests.release [STAGE ..]`: run the stages of a release, and write what they showed to docs/release.json.
+
+`python -m tests.release --check` runs no stage: it prints what is missing for a release, and exits with 1 if anything is.
+"""
 
 import datetime
 import json
@@ -10,20 +13,45 @@ import traceback
 from tests.release.stages import ROOT, STAGES, fingerprint
 
 RECORD = ROOT / "docs" / "release.json"
+PLACEHOLDER, PUBLISHED = "https://example.org/", ("setup.cfg", "CITATION.cff")
 
 
 def main(names):
     """1 if a stage failed; a stage that was not run keeps its record."""
+    if names == ["--check"]:
+        missing = [*lacking()]
+        print("\n".join(missing) or f"all {len(STAGES)} stages passed with the files that are here")
+        return int(bool(missing))
     if unknown := set(names) - STAGES.keys():
         print(f"error: no stage is called {', '.join(sorted(unknown))}; there are {', '.join(STAGES)}", file=sys.stderr)
         return 2
-    record = json.loads(RECORD.read_text()) if RECORD.is_file() else {}
+    record = recorded()
     for name in names or STAGES:
         record[name] = shown(name)
         verdict = "passed" if record[name]["passed"] else "FAILED"
         print(f"{verdict} {name} in {record[name]['seconds']} s: {record[name]['result']}", flush=True)
         RECORD.write_text(json.dumps({stage: record[stage] for stage in STAGES if stage in record}, indent=1) + "\n")
     return int(not all(record[name]["passed"] for name in names or STAGES))
+
+
+def recorded():
+    """The records of docs/release.json, by stage."""
+    return json.loads(RECORD.read_text()) if RECORD.is_file() else {}
+
+
+def lacking():
+    """What is missing for a release, a sentence each: a stage without a record, that failed, or whose files have changed."""
+    for name, record in ((name, recorded().get(name)) for name in STAGES):
+        again = f"run python -m tests.release {name}"
+        if record is None:
+            yield f"{name}: has no record; {again}"
+        elif not record["passed"]:
+            yield f"{name}: failed on {record['date']}: {record['result']}; correct it and {again}"
+        elif record["about"] != fingerprint(name):
+            yield f"{name}: its files have changed since {record['date']}; {again}"
+    for name in PUBLISHED:
+        if PLACEHOLDER in (ROOT / name).read_text():
+            yield f"{name}: has the placeholder {PLACEHOLDER}; write the address of the repository instead"
 
 
 def shown(name):

@@ -1,7 +1,8 @@
 """What a release must show and CI has no time, compiler or library for: every stage runs, or fails and says what it lacks.
 
-A stage returns what it measured in one line, and raises what it found. `about` are the files that it is about: a recorded
-stage is out of date when what they do has changed.
+A stage returns what it measured in one line, and raises what it found. `about` are the files that it is about: a record is
+old when what they do has changed. A stage that runs posref whole is about all of `posref`. Tests are in `about` only where
+the stage is about these tests: a new test does not make a record old.
 """
 
 import ast
@@ -31,6 +32,7 @@ FILES_OF_TESTS = ("test_attention.py", "test_offsets.py", "test_spot_values.py",
 CHECKS = tuple(f"check/test_{each}.py" for each in ("general", "reads", "edits", "cache", "check"))
 GARBAGE, PROBES = "tests/check/test_garbage.py", "tests/check/test_probed.py"
 OF_CHECK = "posref/ops", "posref/check", "posref/_contract"
+PACKAGING = "MANIFEST.in", "setup.cfg", "pyproject.toml"
 TESTS_OF_SPECIFICATION = (*FAMILIES, "fast", "ops", *CHECKS, *FILES_OF_TESTS)
 
 
@@ -353,13 +355,16 @@ def browser():
 STAGES = {
     "languages": Stage(
         languages,
-        ("posref/vectors/languages", "posref/vectors/*.py", "posref/check/program.py", "examples/serve", "tests/release"),
+        (
+            *("posref/vectors/languages", "posref/vectors/*.py", "posref/check/program.py", "examples/serve"),
+            *("tests/release/languages.py", "tests/release/judge.*"),
+        ),
     ),
     "wall": Stage(
         wall, ("examples/*wild*.py", "posref/facts/corpus.json", "tests/programs/models.py", "tests/vectors/test_jax.py")
     ),
     "findings": Stage(findings, ("posref/facts/findings.json", "tests/programs/findings.py")),
-    "sources": Stage(sources, ("MANIFEST.in", "setup.cfg", "pyproject.toml")),
+    "sources": Stage(sources, ("posref", *PACKAGING)),
     "drift": Stage(
         drift,
         (
@@ -370,11 +375,9 @@ STAGES = {
     "keys": Stage(keys, ("posref/explain", "tests/programs/changed_keys.py", "tests/programs/drift.py")),
     "coq": Stage(coq, ("proofs/kit/coq", "proofs/kit/export.py", "tests/release/coq.py")),
     "exp": Stage(exp, ("posref/fast/attention.py",)),
-    "oldest": Stage(oldest, ("setup.cfg",)),
-    "newest": Stage(newest, ("setup.cfg",)),
-    "packages": Stage(
-        packed, ("MANIFEST.in", "setup.cfg", "pyproject.toml", ".github/workflows", "tests/programs/packages.py")
-    ),
+    "oldest": Stage(oldest, ("posref", "setup.cfg")),
+    "newest": Stage(newest, ("posref", "setup.cfg")),
+    "packages": Stage(packed, ("posref", *PACKAGING, ".github/workflows", "tests/programs/packages.py")),
     "consumers": Stage(consumers, ("examples/consumers", "tests/programs/consumers.py", "posref/check", "posref/vectors/*.py")),
     "fuzz": Stage(fuzz, ("tests/programs/fuzz.py", "posref/explain", "posref/check/tensors.py", "posref/vectors/*.py")),
     "grids": Stage(grids, ("posref/ops", "posref/check", "posref/fast", "posref/_contract")),
