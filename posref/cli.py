@@ -1020,19 +1020,20 @@ def _numbers(option, text):
     """An array from numbers with commas, or from a .npy or .json file."""
     import numpy as np
 
+    from posref.check import tensors
+
+    remedy = "give numbers with commas, or a .npy or .json file with a list of them"
     try:
-        if text.endswith(".npy"):
-            return np.load(text, allow_pickle=False)
-        if text.endswith(".json"):
-            with open(text, encoding="utf-8") as file:
-                return np.array(json.load(file), dtype=np.float64)
-        return np.array([float(number) for number in text.split(",")])
+        if text.endswith((".npy", ".json")):
+            return tensors.load_numbers(text)
     except OSError as error:
         raise Usage(f"{option} {text}: {error.strerror}; give the path of a .npy or .json file") from None
-    except Exception:  # a damaged file has many
-        raise Usage(
-            f"{option} {text}: no list of numbers; give numbers with commas, or a .npy or .json file with a list of them"
-        ) from None
+    except ValueError as error:
+        raise Usage(f"{option}: {error}; {remedy}") from None
+    try:
+        return np.array([float(number) for number in text.split(",")])
+    except ValueError:
+        raise Usage(f"{option} {text}: no list of numbers; {remedy}") from None
 
 
 def _print_report(report, as_json):

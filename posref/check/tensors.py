@@ -1,9 +1,14 @@
 """Tensors: other people's arrays as float64, without importing their libraries."""
 
+import contextlib
+import io
 import json
+import math
 import os
+import zipfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -13,7 +18,10 @@ DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat1
 _FILE_DTYPES = {"float64": "<f8", "float32": "<f4", "float16": "<f2", "bfloat16": "<u2", "int32": "<i4", "int64": "<i8"}
 _SAFETENSORS = {name.upper(): "V2" if name == "bf16" else _FILE_DTYPES[dtype] for name, dtype in DTYPES.items()}
 _PICKLES = (".pt", ".pth", ".ckpt", ".pkl", ".pickle")
-_UNPACKED = 2**28  # bytes: a small .npz can unpack to any size
+_HEADER = 2**20  # bytes: one array needs a few hundred, and parsed JSON can take twenty times its length
+_HEADER_OF_NUMPY = 10_000  # bytes, NumPy's own limit
+_NUMBERS = 2**17  # frequencies or factors of one rotation: far more than any head has
+_AXES = 32
 _NO_PICKLE = (
     "is a pickle, and posref reads no pickle, because loading a pickle can run any code; save it with numpy.save or safetensors"
 )
@@ -60,84 +68,173 @@ def load_output(path: str, shape: tuple[int, ...], dtype: str | None = None) -> 
 
     `dtype` is f64, f32, f16, bf16, i32 or i64; a raw file needs it. Other files say their dtype, and `dtype` may only add that
     their 16-bit integers or floats are bf16. ValueError when the file says another dtype, has another size than expected or
-    cannot be read. Numbers in another order of axes are returned as they are, for `diagnose` to name the axes.
+    cannot be read; a file with more numbers than expected is refused before its numbers are read. Numbers in another order of
+    axes are returned as they are, for `diagnose` to name the axes.
     """
+    try:
+        return _output(path, tuple(shape), dtype)
+    except ValueError as error:
+        raise ValueError(f"check.load_output: {error}") from error
+
+
+def load_numbers(path: str) -> np.ndarray:
+    """The numbers of a small .npy or .json file, such as frequencies. ValueError for a file that is larger or no such list."""
+    if Path(path).suffix == ".npy":
+        values = _read_array(path, _NUMBERS, f"expected at most {_NUMBERS} numbers")
+        return _widen_bfloat16(path, values) if values.dtype.kind == "V" else values
+    with open(path, "rb") as file:
+        text = file.read(_HEADER + 1)
+    if len(text) > _HEADER:
+        raise ValueError(f"{path} is longer than {_HEADER} bytes, the most that is read")
+    with _errors_name(path):
+        return np.array(json.loads(text), dtype=np.float64)
+
+
+def _output(path: str, shape: tuple[int, ...], dtype: str | None) -> tuple[np.ndarray, str]:
     name = None if dtype is None else DTYPES.get(dtype, dtype)
     if name is not None and name not in _FILE_DTYPES:
-        raise ValueError(f"check.load_output: dtype is {dtype!r}, expected one of {', '.join(DTYPES)}")
+        raise ValueError(f"dtype is {dtype!r}, expected one of {', '.join(DTYPES)}")
     if Path(path).is_dir():
-        raise ValueError(f"check.load_output: {path} is a directory; name the dumped file in it")
+        raise ValueError(f"{path} is a directory; name the dumped file in it")
     if Path(path).suffix in _PICKLES:
-        raise ValueError(f"check.load_output: {path} {_NO_PICKLE}")
-    says = Path(path).suffix in (".npy", ".npz", ".safetensors")
-    values = _read_array(path) if says else _read_raw(path, shape, name)
-    held = "bfloat16" if values.dtype == "V2" else values.dtype.name  # ml_dtypes has numpy save bf16 as V2
+        raise ValueError(f"{path} {_NO_PICKLE}")
+    says = Path(path).suffix in READERS
+    values = _read_array(path, math.prod(shape), f"expected {shape}") if says else _read_raw(path, shape, name)
+    held = "bfloat16" if values.dtype.kind == "V" else values.dtype.name  # ml_dtypes has numpy save bf16 as V2
     if says and name not in (None, held, "bfloat16"):
-        raise ValueError(
-            f"check.load_output: {path} says that it holds {held}; leave dtype={dtype} out, which is for raw files"
-        )
+        raise ValueError(f"{path} says that it holds {held}; leave dtype={dtype} out, which is for raw files")
     name = name or held
     if name == "bfloat16":
         values = _widen_bfloat16(path, values)
-    if values.shape != tuple(shape):
-        if values.size != np.prod(shape):
-            raise ValueError(f"check.load_output: {path} holds shape {values.shape}, expected {tuple(shape)}")
-        values = values.reshape(shape) if values.ndim == 1 else values
-    if values.dtype.kind not in "biuf":
-        raise ValueError(f"check.load_output: {path} holds {values.dtype}, expected real numbers")
-    return values.astype(np.float64), name
+    if values.size != math.prod(shape):
+        raise ValueError(f"{path} holds shape {values.shape}, expected {shape}")
+    return (values.reshape(shape) if values.ndim == 1 else values).astype(np.float64), name
 
 
-def _read_array(path: str) -> np.ndarray:
+class _Stored(NamedTuple):
+    """What a header says, and the file where the numbers begin."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    order: Literal["C", "F"]
+    numbers: IO[bytes]
+
+
+def _read_array(path: str, most: int, expected: str) -> np.ndarray:
+    """The only array of a file. What the header says is judged before numbers are read, so memory is that of `most` numbers."""
     with open(path, "rb") as file:  # a file that is not there is an OSError
-        try:
-            if Path(path).suffix == ".safetensors":
-                return _read_safetensors(file)
-            return _only_array(np.load(file, allow_pickle=False))
-        except Exception as error:  # the parsers have errors of their own
-            if "allow_pickle" in str(error):
-                raise ValueError(f"check.load_output: {path} {_NO_PICKLE}") from None
-            raise ValueError(f"check.load_output: {path} cannot be read: {error}; is it truncated?") from error
+        with _errors_name(path):
+            dtype, shape, order, numbers = READERS[Path(path).suffix](file, most)
+        if dtype.hasobject:
+            raise ValueError(f"{path} {_NO_PICKLE}")
+        if dtype.kind not in "biuf" and dtype != "V2":
+            raise ValueError(f"{path} holds {dtype}, expected real numbers")
+        if math.prod(shape) > most:
+            raise ValueError(f"{path} holds shape {shape}, {expected}")
+        with _errors_name(path):
+            size = math.prod(shape) * dtype.itemsize
+            data = numbers.read(size)
+            numbers.read(1)  # at its end a member of an archive compares its checksum
+            if len(data) < size:
+                raise ValueError(f"its numbers should have {size} bytes and have {len(data)}; is it truncated?")
+            return np.ndarray(shape, dtype, data, order=order)
 
 
-def _read_safetensors(file: BinaryIO) -> np.ndarray:
+@contextlib.contextmanager
+def _errors_name(path: str) -> Iterator[None]:
+    """The parsers have errors of their own: each becomes a ValueError that names the file."""
+    try:
+        yield
+    except Exception as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+
+
+def _bounded(length: int, most: int) -> int:
+    if length > most:
+        raise ValueError(f"its header has {length} bytes, at most {most} are read")
+    return length
+
+
+def _sizes(shape: Any) -> tuple[int, ...]:
+    if len(shape) > _AXES or not all(type(size) is int and 0 <= size < 2**63 for size in shape):
+        raise ValueError(f"its shape is {str(shape)[:100]}, expected whole sizes of at most {_AXES} axes")
+    return tuple(shape)
+
+
+def _left(file: IO[bytes]) -> int:
+    return os.fstat(file.fileno()).st_size - file.tell()
+
+
+def _of_numpy(file: IO[bytes], most: int) -> _Stored:
+    """An array or an archive, whatever the file is called."""
+    begins = file.read(2)
+    file.seek(0)
+    return _npz(file, most) if begins == b"PK" else _npy(file)
+
+
+def _npy(file: IO[bytes]) -> _Stored:
+    """8 bytes with the version, 2 or 4 with the length of the header, the header, the numbers."""
+    version = np.lib.format.read_magic(file)
+    if version not in _VERSIONS:
+        raise ValueError(f"its version of .npy is {'.'.join(map(str, version))}, expected 1.0 or 2.0")
+    size, header_of = _VERSIONS[version]
+    length = file.read(size)
+    header = file.read(_bounded(int.from_bytes(length, "little"), _HEADER_OF_NUMPY))
+    shape, by_columns, dtype = header_of(io.BytesIO(length + header))
+    return _Stored(dtype, _sizes(shape), "F" if by_columns else "C", file)
+
+
+def _npz(file: IO[bytes], most: int) -> _Stored:
+    """Only what numpy.savez writes: another packing could give any number of bytes at once."""
+    if _left(file) > (limit := 16 * most + _HEADER):  # its table of contents is read at once
+        raise ValueError(f"it has {_left(file)} bytes, at most {limit} are read; save the output alone")
+    archive = zipfile.ZipFile(file)
+    members = archive.infolist()
+    if len(members) != 1:
+        raise ValueError(f"it holds {len(members)} arrays ({_names(m.filename for m in members)}), expected one")
+    if members[0].compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError("it is packed as numpy.savez does not pack; save the output with numpy.savez or numpy.save")
+    return _npy(archive.open(members[0]))
+
+
+def _safetensors(file: IO[bytes], most: int) -> _Stored:
     """8 bytes with the length of the header, the header in JSON, the numbers."""
-    length, left = int.from_bytes(file.read(8), "little"), os.fstat(file.fileno()).st_size - 8
-    if length > left:
-        raise ValueError(f"its header should have {length} bytes and has {max(left, 0)}")
-    tensors = {name: each for name, each in json.loads(file.read(length)).items() if name != "__metadata__"}
+    length = int.from_bytes(file.read(8), "little")
+    if length > _left(file):
+        raise ValueError(f"its header should have {length} bytes and has {_left(file)}; is it truncated?")
+    header = json.loads(file.read(_bounded(length, _HEADER)))
+    tensors = {name: each for name, each in header.items() if name != "__metadata__"}
     if len(tensors) != 1:
-        raise ValueError(f"it holds {len(tensors)} tensors ({', '.join([*tensors][:20])}), expected one: save the output alone")
+        raise ValueError(f"it holds {len(tensors)} tensors ({_names(tensors)}), expected one: save the output alone")
     (tensor,) = tensors.values()
     if tensor["dtype"] not in _SAFETENSORS:
         raise ValueError(f"its dtype is {tensor['dtype']}, expected one of {', '.join(_SAFETENSORS)}")
-    return np.frombuffer(file.read(), _SAFETENSORS[tensor["dtype"]]).reshape(tensor["shape"])
+    dtype, shape = np.dtype(_SAFETENSORS[tensor["dtype"]]), _sizes(tensor["shape"])
+    if _left(file) != (size := math.prod(shape) * dtype.itemsize):
+        raise ValueError(f"its numbers should have {size} bytes and have {_left(file)}; is it truncated?")
+    return _Stored(dtype, shape, "C", file)
 
 
-def _only_array(loaded: Any) -> np.ndarray:
-    if isinstance(loaded, np.ndarray):
-        return loaded
-    if (size := sum(member.file_size for member in loaded.zip.infolist())) > _UNPACKED:
-        raise ValueError(f"it unpacks to {size} bytes, at most {_UNPACKED} are read; save the output as .npy")
-    if len(loaded.files) != 1:
-        raise ValueError(f"it holds {len(loaded.files)} arrays ({', '.join(loaded.files)}), expected one")
-    return np.asarray(loaded[loaded.files[0]])
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(name.removesuffix(".npy")[:60] for name in [*names][:20])
+
+
+_VERSIONS = {(1, 0): (2, np.lib.format.read_array_header_1_0), (2, 0): (4, np.lib.format.read_array_header_2_0)}
+READERS = {".npy": _of_numpy, ".npz": _of_numpy, ".safetensors": _safetensors}
 
 
 def _read_raw(path: str, shape: tuple[int, ...], name: str | None) -> np.ndarray:
     if name is None:
-        raise ValueError(f"check.load_output: {path} is a raw file; say what it holds with dtype= one of {', '.join(DTYPES)}")
+        raise ValueError(f"{path} is a raw file; say what it holds with dtype= one of {', '.join(DTYPES)}")
     kind = np.dtype(_FILE_DTYPES[name])
-    if Path(path).is_dir():
-        raise ValueError(f"check.load_output: {path} is a directory; give the path of the dumped output")
-    size, expected = Path(path).stat().st_size, int(np.prod(shape)) * kind.itemsize
+    size, expected = Path(path).stat().st_size, math.prod(shape) * kind.itemsize
     if size != expected:
         word = "truncated" if size < expected else "longer than expected"
         raise ValueError(
-            f"check.load_output: {path} is {word}: {size} bytes, {name} of shape {tuple(shape)} needs {expected}; "
+            f"{path} is {word}: {size} bytes, {name} of shape {shape} needs {expected}; "
             "check the dtype and that the whole buffer was written"
         )
-    return np.fromfile(path, dtype=kind).reshape(shape)
+    return np.fromfile(path, dtype=kind, count=math.prod(shape)).reshape(shape)
 
 
 def _widen_bfloat16(path: str, values: np.ndarray) -> np.ndarray:
@@ -145,6 +242,4 @@ def _widen_bfloat16(path: str, values: np.ndarray) -> np.ndarray:
         return (values.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
     if values.dtype.kind == "f" and (np.isnan(values) | (round_to(values, "bfloat16") == values)).all():
         return values
-    raise ValueError(
-        f"check.load_output: {path} holds {values.dtype}, expected bf16: 16-bit integers, or floats that bf16 holds exactly"
-    )
+    raise ValueError(f"{path} holds {values.dtype}, expected bf16: 16-bit integers, or floats that bf16 holds exactly")
