@@ -3,10 +3,13 @@
 import inspect
 import json
 import re
+import runpy
 import tarfile
 
 import pytest
+import setuptools
 
+import posref
 from posref.absolute import index
 from tests.programs import packages, sabotage
 from tests.release import __main__ as tier
@@ -60,6 +63,28 @@ def test_the_citation_and_the_packages_name_one_address_and_one_date():
     assert re.findall(r"^version: (\S+)\ndate-released: (\S+)$", cited, re.MULTILINE) == [
         re.search(r"^## (\S+), (\S+)$", changes, re.MULTILINE).groups()
     ]
+
+
+def test_the_workflow_publishes_after_what_the_page_says():
+    workflow, page = ((stages.ROOT / name).read_text() for name in (".github/workflows/release.yml", "docs/promises.md"))
+    runs = re.findall(r"run: (python -m (?:tests|proofs)\S*(?: --\w+)?)", workflow)
+    assert len(runs) == 3
+    assert [command for command in runs if f"`{command}`" not in page.partition("4. Commit")[2]] == []
+    assert "  publish:\n    needs: [tests, build]\n" in workflow
+    assert "  tests:\n    uses: ./.github/workflows/tests.yml\n" in workflow
+    assert "  workflow_call:\n" in (stages.ROOT / ".github" / "workflows" / "tests.yml").read_text()
+
+
+def test_links_of_the_text_for_a_package_index_are_absolute_and_lead_to_files(monkeypatch):
+    given = {}
+    monkeypatch.setattr(setuptools, "setup", given.update)
+    monkeypatch.chdir(stages.ROOT)
+    runpy.run_path("setup.py")
+    links = re.findall(r"\]\(([^)]*)\)", given["long_description"])
+    assert len(links) >= 24
+    kept = [re.fullmatch(rf"(.+)/(?:blob|raw)/v{re.escape(posref.__version__)}/([^#]+)(?:#.*)?", link) for link in links]
+    assert [link for link, found in zip(links, kept, strict=True) if not found or not (stages.ROOT / found[2]).is_file()] == []
+    assert [f"url = {url}\n" in (stages.ROOT / "setup.cfg").read_text() for url in {found[1] for found in kept}] == [True]
 
 
 def test_what_a_stage_names_is_there():

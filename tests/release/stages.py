@@ -32,7 +32,7 @@ FILES_OF_TESTS = ("test_attention.py", "test_offsets.py", "test_spot_values.py",
 CHECKS = tuple(f"check/test_{each}.py" for each in ("general", "reads", "edits", "cache", "check"))
 GARBAGE, PROBES = "tests/check/test_garbage.py", "tests/check/test_probed.py"
 OF_CHECK = "posref/ops", "posref/check", "posref/_contract"
-PACKAGING = "MANIFEST.in", "setup.cfg", "pyproject.toml"
+PACKAGING = "MANIFEST.in", "setup.cfg", "setup.py", "pyproject.toml"
 TESTS_OF_SPECIFICATION = (*FAMILIES, "fast", "ops", *CHECKS, *FILES_OF_TESTS)
 
 
