@@ -1,6 +1,7 @@
 """What other languages are given: loaders and comparators that judge as Python does, and formats that are complete."""
 
 import json
+import re
 import shutil
 import struct
 import subprocess
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from posref import vectors
-from posref.vectors.formats import head, settings, tensors
+from posref.vectors.formats import head, settings, tensors, to_text
 from tests.release import languages
 
 PATTERN = "transformer_xl/causal/*"
@@ -153,3 +154,13 @@ def test_the_table_of_words():
     """The README of the files names every field of a case."""
     record = vectors.read(vectors.DIRECTORY / "rope.json")["cases"][0]
     assert [field for field in record if f"`{field}`" not in README] == []
+
+
+def test_the_readme_names_the_first_word_of_every_line_of_the_text_in_order():
+    """`WORD NAME REST`; what stands before the first case also in the order of the file."""
+    lines = to_text(vectors.read(vectors.DIRECTORY / "rope.json")).splitlines()
+    words = list(dict.fromkeys(line.split(" ")[0] for line in lines))
+    told = re.findall(r"`([#a-z\d]+)[ `]", README.partition("The text begins with")[2])
+    assert [word for word in words if word not in told] == []
+    head = words[: words.index("case") + 1]
+    assert told[: len(head)] == head
