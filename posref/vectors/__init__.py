@@ -14,6 +14,8 @@ import difflib
 import fnmatch
 import hashlib
 import json
+import math
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,6 +53,8 @@ __all__ = [
 DIRECTORY = Path(__file__).parent
 SCHEMA = "posref-vectors-3"
 CATALOGUE = "catalogue.tsv"
+LARGEST = 2**24  # bytes of a file that is read; the largest has 1 MB
+REMEDY = "restore it from the release or run python -m proofs.vectors in the repository"
 
 
 class Case(NamedTuple):
@@ -107,14 +111,19 @@ def load(name):
         raise ValueError(
             f"vectors.load: there are no vectors of {name!r}; there are {', '.join(names())}{_require.near(name, names())}"
         )
-    return _system(read(DIRECTORY / f"{name}.json"))
+    return _system(DIRECTORY / f"{name}.json")
 
 
-def _system(document):
-    found = [_case(record) for record in document["cases"]]
-    return System(
-        document["encoding"], document["title"], document["source"], document["conventions"], document["flags"], found
-    )
+def _system(path):
+    document = read(path)
+    try:
+        found = [_case(record) for record in document["cases"]]
+        return System(
+            document["encoding"], document["title"], document["source"], document["conventions"], document["flags"], found
+        )
+    except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as problem:  # the schema was not asked
+        said = f"{path} is damaged ({type(problem).__name__}: {problem}); `posref vectors verify` says where"
+        raise ValueError(f"vectors.load: {said}; {REMEDY}") from problem
 
 
 def released(model):
@@ -128,7 +137,7 @@ def released(model):
         raise ValueError(
             f"vectors.released: there are no vectors of {model!r}; there are {', '.join(found)}{_require.near(model, found)}"
         )
-    return _system(read(DIRECTORY / "released" / f"{model.lower()}.json"))
+    return _system(DIRECTORY / "released" / f"{model.lower()}.json")
 
 
 def kernels(pattern="*"):
@@ -138,7 +147,7 @@ def kernels(pattern="*"):
     ['rope/kernel/decode-h4-k2-n1-m4097-d128']
     """
     files = sorted(DIRECTORY.glob("kernels/*.json"))
-    return [c for path in files for c in _system(read(path)).cases if fnmatch.fnmatchcase(c.id, pattern)]
+    return [c for path in files for c in _system(path).cases if fnmatch.fnmatchcase(c.id, pattern)]
 
 
 def cases(pattern="*", status="active"):
@@ -168,8 +177,7 @@ def ids(pattern="*"):
     """
     if not isinstance(pattern, str):
         raise TypeError(f"vectors.ids: pattern is {pattern!r}, expected a string such as 'rope/half/*'")
-    rows = [line.split("\t")[:4] for line in (DIRECTORY / CATALOGUE).read_text(encoding="ascii").splitlines()[1:]]
-    return {id: file for id, file, _, status in rows if status == "active" and _matches(id, file, pattern)}
+    return {id: file for id, file, _, status, *_ in _rows() if status == "active" and _matches(id, file, pattern)}
 
 
 def _matches(id, file, pattern):
@@ -199,13 +207,12 @@ def case(id):
 
 def read(path):
     """The parsed file: a dict. ValueError naming the file and the remedy if it is damaged."""
-    remedy = "restore it from the release or run python -m proofs.vectors in the repository"
     try:
-        document = json.loads(Path(path).read_text(encoding="ascii"), parse_constant=_no_constant)
+        document = json.loads(_content(path).decode("ascii"), parse_constant=_no_constant)
     except (ValueError, RecursionError) as problem:
-        raise ValueError(f"vectors.read: {path} is not a complete vector file ({problem}); {remedy}") from problem
+        raise ValueError(f"vectors.read: {path} is not a complete vector file ({problem}); {REMEDY}") from problem
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise ValueError(f"vectors.read: {path} does not say schema {SCHEMA!r}; {remedy}")
+        raise ValueError(f"vectors.read: {path} does not say schema {SCHEMA!r}; {REMEDY}")
     return document
 
 
@@ -213,43 +220,82 @@ def verify(directory=None):
     """Everything that is wrong with the files in `directory` (default: the shipped ones): a list of sentences, empty if fine.
 
     Checked: MANIFEST.sha256 against every file, the schema, the hash, shapes, flags and models of every case, unique ids, the
-    catalogue.
+    catalogue, and that an id of the shipped files has its numbers. Whatever is wrong with a file is a sentence, never an error.
 
     >>> verify()
     []
     """
     directory = DIRECTORY if directory is None else Path(directory)
     manifest = directory / "MANIFEST.sha256"
-    if not manifest.is_file():
+    if not os.path.isfile(manifest):
         return [
             f"{manifest} is missing; pass a complete copy of posref/vectors; exported files have none and cannot be verified"
         ]
-    listed = {name: digest for digest, name in (line.split("  ", 1) for line in manifest.read_text().splitlines())}
-    there = [path.relative_to(directory).as_posix() for path in data_files(directory)]
-    found = [f"{name} is not listed in {manifest.name}" for name in there if name not in listed]
+    there = {path.relative_to(directory).as_posix(): path for path in data_files(directory)}
+    try:
+        lines = _content(manifest).decode("utf-8", "backslashreplace").splitlines()
+    except (OSError, ValueError) as problem:
+        return [f"{manifest.name} cannot be read: {problem}"]
+    shipped = {} if directory == DIRECTORY else {id: digest for id, *_, digest in _rows()}
+    listed = [line.partition("  ") for line in lines]
+    known = {name for _, _, name in listed}
+    found = [f"{name} is not listed in {manifest.name}" for name in there if name not in known]
     documents = {}
-    for name, digest in listed.items():
-        path = directory / name
-        if not path.is_file():
+    for n, (digest, blanks, name) in enumerate(listed, 1):
+        if not blanks:
+            found.append(f"line {n} of {manifest.name} is {digest[:100]!r}, expected a sha256, two blanks and a name")
+        elif name not in there:
             found.append(f"{name} is listed in {manifest.name} and missing")
-            continue
-        if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
-            found.append(f"{name} does not have the sha256 that {manifest.name} lists")
-        if path.suffix == ".json" and path.stem != "schema":
-            try:
-                documents[name] = document = read(path)
-                found += [f"{name}: {problem}" for problem in list(problems(document)) or list(_problems(document))]
-            except ValueError as problem:
-                found.append(f"{name}: {problem}")
-    if not found and (directory / CATALOGUE).read_text(encoding="ascii") != catalogue(documents):
-        found.append(f"{CATALOGUE} does not list the cases as they are")
+        else:
+            found += _damage(there[name], name, digest, documents, shipped)
+    if not found and (CATALOGUE not in there or _content(there[CATALOGUE]) != catalogue(documents).encode()):
+        found.append(f"{CATALOGUE} does not list the cases as they are" if CATALOGUE in there else f"{CATALOGUE} is missing")
     return found
+
+
+def differing(directory):
+    """The names of data files in `directory` that the installed posref lacks or has with other bytes."""
+    names = [path.relative_to(directory).as_posix() for path in data_files(Path(directory))]
+    return [
+        name
+        for name in names
+        if not os.path.isfile(DIRECTORY / name) or _content(directory / name) != _content(DIRECTORY / name)
+    ]
+
+
+def _damage(path, name, digest, documents, shipped):
+    """What is wrong with one file; a document is added to `documents`."""
+    found = []
+    try:
+        if hashlib.sha256(_content(path)).hexdigest() != digest:
+            found.append(f"{name} does not have the sha256 that MANIFEST.sha256 lists")
+        if path.suffix == ".json" and path.stem != "schema":
+            documents[name] = document = read(path)
+            found += [f"{name}: {problem}" for problem in list(problems(document)) or list(_problems(document, shipped))]
+    except OSError as problem:
+        found.append(f"{name} cannot be read: {problem.strerror}")
+    except (ValueError, RecursionError) as problem:
+        found.append(f"{name}: {problem}")
+    return found
+
+
+def _content(path):
+    with open(path, "rb") as file:
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise ValueError(f"it is longer than {LARGEST} bytes, the most that is read")
+    return content
+
+
+def _rows():
+    """The rows of the shipped catalogue."""
+    return [line.split("\t") for line in (DIRECTORY / CATALOGUE).read_text(encoding="ascii").splitlines()[1:]]
 
 
 def data_files(directory):
     """What MANIFEST.sha256 lists: all that is installed but the manifest."""
     patterns = ("*.json", "released/*.json", "kernels/*.json", "*.tsv", "README.md", "LICENSE", "languages/*")
-    return sorted(path for pattern in patterns for path in directory.glob(pattern))
+    return sorted(path for pattern in patterns for path in directory.glob(pattern) if os.path.isfile(path))
 
 
 def catalogue(documents):
@@ -260,7 +306,7 @@ def catalogue(documents):
     return "".join("\t".join(row) + "\n" for row in rows)
 
 
-def _problems(document):
+def _problems(document, shipped):
     seen = set()
     if document["models"] != {name: model._asdict() for name, model in MODELS.items()}:
         yield "the models differ from posref.vectors.MODELS"
@@ -271,9 +317,11 @@ def _problems(document):
         seen.add(id)
         if hashlib.sha256(canonical(record).encode()).hexdigest() != record["sha256"]:
             yield f"{id} does not have its sha256"
+        if shipped.get(id, record["sha256"]) != record["sha256"]:
+            yield f"{id} has other numbers than the installed posref has under this id, and an id keeps its numbers"
         for name, tensor in (*record["tensors"].items(), *record["stages"].items(), ("expected", record["expected"])):
-            if len(tensor["data"]) != np.prod(tensor["shape"], dtype=int):
-                yield f"{id}: {name} has shape {tensor['shape']} and {len(tensor['data'])} numbers"
+            if len(tensor["shape"]) > 8 or len(tensor["data"]) != math.prod(tensor["shape"]):
+                yield f"{id}: {name} has shape {str(tensor['shape'])[:100]} and {len(tensor['data'])} numbers"
         for name, values in (record["cond"] or {}).items():
             if len(values) != len(record["expected"]["data"]):
                 yield f"{id}: cond {name} has {len(values)} numbers, expected has {len(record['expected']['data'])}"
