@@ -1,7 +1,8 @@
 """The command line: `posref` and `python -m posref`.
 
-Exit codes: 0 fine, 1 mismatch, 2 usage, 130 interrupted. An error of use is one line on stderr that names the remedy. Every
-command imports what it needs when it runs. stdout is the command's: what a checked function prints goes to stderr.
+Exit codes: 0 fine, 1 mismatch, 2 usage or an error of posref, 130 interrupted. An error of use is one line on stderr that names
+the remedy. Every command imports what it needs when it runs. stdout is the command's: what a checked function prints goes to
+stderr.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import re
 import shlex
 import shutil
 import sys
+import traceback
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -169,23 +171,54 @@ class Usage(Exception):
     """An error of use: printed as one line, exit code 2."""
 
 
+class _Shown:
+    """stdout: text of files and programs cannot steer a terminal, and a reader that leaves (`| head`) changes no exit code."""
+
+    def __init__(self, stream):
+        self.stream = stream
+
+    def __getattr__(self, name):
+        return getattr(self.stream, name)
+
+    def write(self, text):
+        with _unless_closed():
+            self.stream.write(printable(text.replace("\x7f", r"\u007f")))  # the only one that JSON leaves as it is
+
+    def flush(self):
+        with _unless_closed():
+            self.stream.flush()
+
+
+@contextlib.contextmanager
+def _unless_closed():
+    try:
+        yield
+    except BrokenPipeError:
+        _discard_stdout()
+
+
 def main(argv=None):
     """Run one command; return its exit code."""
     _open_streams()
-    try:
-        code = _run(argv)
-        sys.stdout.flush()
-        return code
-    except KeyboardInterrupt:
-        return _fail("interrupted", 130)
-    except MemoryError as error:
-        return _fail(f"not enough memory: {error}; ask for less", 2)
-    except BrokenPipeError:  # `posref show rope | head`
-        _discard_stdout()
-        return 0
-    except OSError as error:  # a full disk
-        _discard_stdout()
-        return _fail(f"{error.filename or 'stdout'}: {error.strerror}; the output is not complete", 2)
+    with contextlib.redirect_stdout(_Shown(sys.stdout)):
+        try:
+            code = _run(argv)
+            sys.stdout.flush()
+            return code
+        except KeyboardInterrupt:
+            return _fail("interrupted", 130)
+        except MemoryError as error:
+            return _fail(f"not enough memory: {error}; ask for less", 2)
+        except OSError as error:  # a full disk
+            _discard_stdout()
+            return _fail(f"{error.filename or 'stdout'}: {error.strerror}; the output is not complete", 2)
+        except Exception as error:  # 1 would say that the answer is no
+            with contextlib.suppress(OSError):
+                sys.stdout.flush()
+                print(printable(traceback.format_exc()), end="", file=sys.stderr)
+            return _fail(
+                f"an error of posref itself, {type(error).__name__}: {error}; please report it with the lines above", 2
+            )
 
 
 def _run(argv):
@@ -980,7 +1013,7 @@ def _explain(arguments):
     from posref.explain import command
 
     try:
-        print(printable(command.answer(arguments)))
+        print(command.answer(arguments))
     except ValueError as error:
         raise Usage(error) from None
     return 0
@@ -1080,8 +1113,22 @@ def _vectors_verify(arguments):
     if arguments.json:
         print(json.dumps(problems, indent=2))
     else:
-        print("\n".join(problems) if problems else "all files are as published")
+        print("\n".join(problems or [_agreement(arguments.directory)]))
     return 1 if problems else 0
+
+
+def _agreement(directory):
+    """What is known of files that fit the MANIFEST.sha256 beside them, which could be anybody's."""
+    from posref import vectors
+
+    others = [] if directory is None else vectors.differing(Path(directory))
+    if not others:
+        return f"all files are those of posref {posref.__version__}" if directory else "all files agree with MANIFEST.sha256"
+    more = f" and {len(others) - 10} more" if len(others) > 10 else ""
+    return (
+        "all files agree with the MANIFEST.sha256 beside them; these are not, or not so, in the installed "
+        f"posref {posref.__version__}: {', '.join(others[:10])}{more}"
+    )
 
 
 def _aliases(arguments):

@@ -621,6 +621,8 @@ def test_the_exit_code_of_a_check_survives_closed_streams(unruly):
     for bash in ("{command} >&-", "{command} >&- 2>&-", "{command} >&- 2>&- <&-"):
         assert unruly("check", "unruly:noisy", *HALF, bash=bash)[0] == 0
     assert unruly("check", "my_ops:interleaved", *HALF, bash=bash)[0] == 1
+    for leaves, code in (("half", 0), ("interleaved", 1)):
+        assert unruly("check", f"my_ops:{leaves}", *HALF, bash="{command} | true; exit ${{PIPESTATUS[0]}}") == (code, "", "")
     assert unruly("check", "no_such_module:rope", *HALF, bash="{command} 2>&-")[:2] == (2, "")
     assert unruly("check", "my_ops:half", *HALF, bash="{command} >/dev/full")[0] == 2
 

@@ -1,7 +1,10 @@
 """Every option of every command with a bad value: an error of use is one clear sentence, and shows nothing of the inside."""
 
 import argparse
+import io
+import json
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -80,7 +83,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "binary").write_bytes(bytes(range(256)))
     (tmp_path / "folder").mkdir()
     (tmp_path / "my_ops.py").write_text(HALF)
-    np.save(tmp_path / "out.npy", np.zeros((1, 2, 3, 8)))
+    np.save(tmp_path / "out.npy", np.zeros((8, 8)))
 
 
 @pytest.mark.parametrize("asked", [ASKED[::13], pytest.param(ASKED, marks=pytest.mark.slow)], ids=len)
@@ -121,3 +124,85 @@ def test_a_name_that_is_nearly_right_is_suggested(arguments, meant):
     with pytest.raises(cli.Usage) as caught:
         parsed.run(parsed)
     assert re.search(rf"(did you mean|nearest \w+|like it:)[^;]*{re.escape(meant)}", str(caught.value)), caught.value
+
+
+# what is printed, and the code, on a bad day --------------------------------------------------------------------------------
+
+NO = {  # a command whose answer is no, with arguments that make it so
+    "check": ["wrong_ops:half", "--as", "rope", "--dim", "8", "--layout", "half"],
+    "serve": [f"{sys.executable} program.py", "--as", "rope", "--dim", "8", "--layout", "half"],
+    "diagnose": [CASE, "out.npy"],
+    "vectors verify": ["folder"],
+}
+RUN = {
+    name: NO.get(name, GOOD.get(name, [])) for name, _ in commands(cli._parser()) if name != "demo"
+}  # it takes half a minute
+
+
+class Closed(io.StringIO):
+    """A pipe whose reader has left."""
+
+    def write(self, text=""):
+        raise BrokenPipeError
+
+    flush = write
+
+
+@pytest.fixture
+def programs(folder, tmp_path):
+    text = "\x1b[31mred\x07\x7f\x9b"
+    (tmp_path / "program.py").write_text(
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        f"    print(json.dumps({{'call': json.loads(line)['call'], 'error': {text!a}}}), flush=True)\n"
+    )
+    (tmp_path / "wrong_ops.py").write_text(f"def half(x, positions):\n    raise ValueError({text!a})\n")
+
+
+@pytest.mark.parametrize("command", RUN)
+def test_a_reader_that_leaves_changes_no_exit_code(command, programs, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", Closed())
+    assert cli.main([*command.split(), *RUN[command]]) == (1 if command in NO else 0)
+
+
+def test_a_reader_of_help_may_leave(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", Closed())
+    assert cli.main(["--help"]) == 0
+
+
+@pytest.mark.parametrize("name", ["check", "serve"])
+def test_what_a_function_or_a_program_says_cannot_steer_a_terminal(name, programs, capsys):
+    code = cli.main([name, *NO[name]])
+    out, _ = capsys.readouterr()
+    assert (code, "[31mred" in out) == (1, True)
+    assert not [c for c in out if not c.isprintable() and c != "\n"]
+    cli.main([name, *NO[name], "--json"])
+    out, _ = capsys.readouterr()
+    details = [check["detail"] for check in json.loads(out)["checks"]]
+    assert any("\x1b[31mred\x07\x7f\x9b" in detail for detail in details)
+    assert not [c for c in out if not c.isprintable() and c != "\n"]
+
+
+def test_every_character_is_shown_or_escaped(capsys):
+    cli._Shown(sys.stdout).write("".join(map(chr, range(0x3000))))
+    out, _ = capsys.readouterr()
+    assert [c for c in out if not c.isprintable()] == ["\t", "\n"]
+
+
+FUNCTIONS = sorted({parser.get_default("run").__name__ for _, parser in commands(cli._parser())})
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_an_error_of_posref_is_no_answer(function, monkeypatch, capsys):
+    def broken(arguments):
+        print("half an answer")
+        raise KeyError("\x1b[31m")
+
+    monkeypatch.setattr(cli, function, broken)
+    (command,) = [name for name, parser in commands(cli._parser()) if parser.get_default("run") is broken]
+    assert cli.main([*command.split(), *RUN.get(command, [])]) == 2
+    out, err = capsys.readouterr()
+    assert out == "half an answer\n"
+    assert err.startswith("Traceback")
+    assert re.fullmatch(r"posref: an error of posref itself, KeyError: '.*'; please report it .*", err.splitlines()[-1])
+    assert "\x1b" not in err
