@@ -210,7 +210,7 @@ def decoding_with_the_lowest_of_the_start():
     prove_equal(offsets.gather(b, at, -1), offsets.gather(b, at, -2))
 
 
-@theorem(of=[offsets.scatter_rows], sizes="2 heads, 2 queries, 3 keys, 4 offsets")
+@theorem(of=[offsets.scatter_rows, offsets.gather_rows], sizes="2 heads, 2 queries, 3 keys, 4 offsets")
 def scatter_rows_is_adjoint():
     """<g, gather_rows(b)> = <scatter_rows(g), b>: the gradient of reading rows by their offset is adding at the offset."""
     g, b = symbols("g", 2, 2, 3), symbols("b", 2, 2, 4)

@@ -498,7 +498,7 @@ def text_goes_on_after_the_largest_position():
 @theorem(of=[position_ids.temperature], sizes="positions 0 to 29; lengths 1, 3 and 8; every amount")
 def pinned_temperature():
     """temperature is 1 + amount ln(1 + floor(p / length)), with p + 1 for p in Llama 4: the two conventions are one number
-    apart, and so differ where p + 1 is a multiple of the length and nowhere else."""
+    apart, and so differ, for an amount that is not 0, where p + 1 is a multiple of the length and nowhere else."""
     amount = symbol("amount")
     for length in (1, 3, 8):
         p = np.arange(30)

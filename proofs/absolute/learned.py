@@ -120,7 +120,8 @@ def padding_moves_no_token():
             for mask, rows in zip(masks, got, strict=True):
                 expected = [START[convention] + c for c in range(mask.sum())]
                 prove_that(rows[mask].tolist() == expected, f"{convention} on {mask}")
-        same = [learned.position_ids(masks, convention=name) for name in ("opt", "roberta", "m2m100")]
+        same = [learned.position_ids(masks, convention="opt")]
+        same += [learned.position_ids(masks, convention=name, padding_idx=1) for name in ("roberta", "m2m100")]
         prove_that(np.array_equal(same[0], same[1]) and np.array_equal(same[0], same[2]), "opt, roberta, m2m100")
 
 

@@ -13,6 +13,10 @@
 * Claims are called by their own names, on each path of a loop over all.
 * A theorem that runs turns of a loop one by one says in `argument=` what carries all of them, and covers the function.
 * The expected value of a theorem that pins a function calls that function only if the sentence names it.
+* A function of several words that the sentence names is one of `of`. An option that it names, or of which it says that it is
+  any, has been passed; of "with or without" both have run.
+* That an expression is not 0 everywhere does not say that it is never 0: a theorem claims `not is_zero` if its sentence says
+  "as a function of" or "in general".
 
 The other rules are not for examples.
 """
@@ -51,7 +55,7 @@ AS_WRITTEN = {
 
 def check(t):
     """What a theorem says and did not run, in words; it has just been proved."""
-    written = _copied(t) or _void(t) or _paths(t)
+    written = _copied(t) or _void(t) or _paths(t) or _left_out(t) or _never_zero(t)
     if t.is_example:
         return written or _ends(t.sizes) or _for_all(t.statement)
     return written or _sizes(t) or _least(t) or _trivial(t) or _expected(t) or _nowhere() or _turns(t)
@@ -63,6 +67,30 @@ def _copied(t):
         known = getattr(sys.modules[f.__module__], f.__name__, f)
         if python_function(known) is not f:
             return f"is about a copy of {f.__module__}.{f.__name__}"
+    return ""
+
+
+def _left_out(t):
+    """A function that the sentence names by a name of several words, and that `of` does not name."""
+    under = [*map(python_function, t.of)]
+    modules = [sys.modules[name] for name in dict.fromkeys(f.__module__ for f in under)]
+    named = [(name, f) for m in modules if ".fast." not in m.__name__ for name, f in vars(m).items() if "_" in name.strip("_")]
+    others = {name for name, f in named if inspect.isfunction(f) and f.__module__ in {m.__name__ for m in modules}}
+    others -= {f.__name__ for f in under}
+    left = sorted(name for name in others if re.search(rf"\b{name}\b", t.statement))
+    return f"speaks of {left[0]}, which `of` does not name" if left else ""
+
+
+def _never_zero(t):
+    """A claim that an expression is not 0 everywhere, in a sentence that does not say so."""
+    if re.search(r"\bas a function of\b|\bin general\b", t.statement):
+        return ""
+    for function in helpers(t.body):
+        for node in ast.walk(tree(function)):
+            claimed = node.args[0] if isinstance(node, ast.Call) and ast.unparse(node.func) == "prove_that" else None
+            words = ast.unparse(claimed) if isinstance(claimed, ast.UnaryOp) and isinstance(claimed.op, ast.Not) else ""
+            if "is_zero(" in words:
+                return f"claims {words}, which is so where it is not 0 everywhere; say 'in general', or give numbers"
     return ""
 
 
@@ -308,6 +336,26 @@ def words_left_out(t, words):
         left = [word for word in taken if isinstance(word, str) and word not in ran]
         if left and re.search(rf"\b(all|any|every|each|both|either) (?:(?:{COUNTS}) )?{name}s?\b", f"{t.sizes} {t.statement}"):
             return f"says every {name}, and calls {function} without {name}={left[0]!r}"
+    return ""
+
+
+def options_left_out(t, calls):
+    """Options that the sentence or `sizes` names and no call passes, or of which it says both and one has run, in words."""
+    said, passed = f"{t.statement} {t.sizes}", {}
+    for call in calls:
+        for name, value in call.arguments.items():
+            passed.setdefault(name, set()).add(value if isinstance(value, (bool, type(None))) else "some")
+    for f in map(python_function, t.of):
+        for name, default in ((p.name, p.default) for p in inspect.signature(f).parameters.values()):
+            ran, both = (
+                passed.get(name, set()),
+                rf"\b(with(out)?|whether) {name}( or not| or with)|\bwith {name} (or|and) without",
+            )
+            any_ = rf"{QUANTIFIER}{name}s?\b" + rf"|\b{name}\b" * ("_" in name)
+            if ran == {None} and (re.search(any_, said) or re.search(both, said)):
+                return f"speaks of {name}, and no call passes it"
+            if isinstance(default, bool) and len(ran) < 2 and re.search(rf"{both}|\b{name} or not\b", said):
+                return f"speaks of {name} or not, and calls with {name}={[*ran]} alone"
     return ""
 
 

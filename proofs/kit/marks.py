@@ -36,10 +36,21 @@ class Results:
     def __init__(self, slopes):
         self.slopes = slopes
         self.names = {}  # (function, part of its result, arguments) -> the name of the mark
+        self.run, self.ended = set(), set()  # names of marks of this run, and of those that came to their end
         self.inside = {}  # name of a mark -> functions whose marks are in the arguments
         self.called = set()  # functions that returned marks
         self.sized = {}  # (function, part, axis) -> its symbolic sizes, in all cases
         self.cells = {}  # name of a mark of an array of numbers -> its cells
+
+    def followed(self, body):
+        """A body; the marks of a run that ends with a question about sizes, and begins again, are not kept."""
+
+        def run():
+            self.run.clear()
+            body()
+            self.ended |= self.run
+
+        return run
 
     def marked(self, function, arguments, result):
         parts = result if isinstance(result, tuple) else (result,)
@@ -53,6 +64,7 @@ class Results:
     def _part(self, function, place, arguments, result):
         key = function, place, str([as_text(value) for value in arguments.values()])
         name = self.names.setdefault(key, f"mark {function} {place} {len(self.names)}")
+        self.run.add(name)
         self.inside[name] = {word for word in self.called if f"mark {word} " in key[2]}
         at = numbers.unknowns(name, kind_of(result))
         if isinstance(result, SizedArray):
@@ -77,6 +89,7 @@ class Claims:
         self.results, self.pins = results, pins
         self.complete = complete  # whether nothing is left to see but the functions that were called
         self.seen, self.expected = set(), set()
+        self.names = set()  # of marks that claims see
         self.read = {}  # (function, part, axis) -> indices at which claims see it
         self.met = {}  # name of a mark -> cells that claims see
 
@@ -94,12 +107,13 @@ class Claims:
         function, place, indices = _read(mark)
         known = lambda axis, ix: ix in self.read.get((function, place, axis), ())
         met = not self.pins or _cell(mark) in self.met.get(_name(mark), ())
-        return function in self.seen and met and all(itertools.starmap(known, indices.items()))
+        return _name(mark) in self.names and met and all(itertools.starmap(known, indices.items()))
 
     def _note(self, marks):
         RECORD.facts.append("a mark")  # so that a path which has none is silent
         for mark in marks:
             function, place, indices = _read(mark)
+            self.names.add(_name(mark))
             self.met.setdefault(_name(mark), set()).add(_cell(mark))
             for axis, ix in indices.items():
                 self.read.setdefault((function, place, axis), set()).add(ix)
@@ -112,10 +126,20 @@ class Claims:
 
     def single(self):
         """Functions of which claims see single cells along an axis of symbolic size, or of a pinned one not all of any call."""
-        whole = lambda indices, extents: _covered(indices, extents) if self.pins else any(ix.free_symbols for ix in indices)
+        whole = lambda indices, extents: _covered(indices, extents) if self.pins else any(map(_is_any, indices))
         seen = [key for key in self.results.sized if key[0] in self.seen]
         left = {key[0] for key in seen if not whole(self.read.get(key, set()), self.results.sized[key])}
         return sorted(left | (self._partly() if self.pins else set()))
+
+    def left_lying(self):
+        """Functions of which a call returned cells that no claim sees, and that are in no argument of another call."""
+        calls, given = {}, " ".join(arguments for _, _, arguments in self.results.names)
+        for (function, _, arguments), name in self.results.names.items():
+            if name not in self.results.ended:
+                continue
+            seen = name in self.names or f"{name}(" in given or f"{name}[" in given or self.results.cells.get(name) == set()
+            calls.setdefault((function, arguments), []).append(seen)
+        return sorted({function for (function, _), seen in calls.items() if not any(seen)})
 
     def _partly(self):
         """Functions of which claims see some result, and of no call all cells."""
@@ -182,7 +206,7 @@ def _covered(indices, extents):
     """Whether indices stand for a whole axis, in runs of {i}, {2i, 2i + 1} or {i, i + length}, or one is an expression."""
     lengths = {i: cases.at_case(cases._bounds[i]) for ix in indices for i in ix.free_symbols & cases._bounds.keys()}
     if len(extents) > 1 or not all(_is_plain(ix, ix.free_symbols & lengths.keys()) for ix in indices):
-        return any(ix.free_symbols for ix in indices)
+        return any(map(_is_any, indices))
     start, (extent,) = sp.Integer(0), extents
     while sp.expand(extent - start) != 0:
         runs = [(cells, count) for i, length in lengths.items() for _, cells, count in runs_of(i, length, start)]
@@ -191,6 +215,11 @@ def _covered(indices, extents):
             return False
         start = sp.expand(start + count)
     return True
+
+
+def _is_any(ix):
+    """Whether an index is an expression in more than sizes: the last row of any number is one row."""
+    return bool(ix.free_symbols - cases._sizes)
 
 
 def _is_plain(ix, own):

@@ -84,7 +84,8 @@ def check(theorem, sizes=SIZES, with_named=False):
         if compared or silence(theorem):
             break
     problem = honest.unlike_any(theorem, _arguments(calls)) or honest.elsewhere(theorem, *_symbols(calls))
-    if problem := problem or honest.words_left_out(theorem, _words(calls)) or _one_name_for_two(calls, theorem):
+    problem = problem or honest.words_left_out(theorem, _words(calls)) or honest.options_left_out(theorem, calls)
+    if problem := problem or _one_name_for_two(calls, theorem):
         raise NotProved(problem)
     if with_named and (missing := named.never_ran(theorem, calls)):
         raise NotProved(f"says {theorem.sizes!r}, and no call of its functions has {missing[0]:g}")

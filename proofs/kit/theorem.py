@@ -110,6 +110,8 @@ class Theorem:
         """Register a control, a false sentence which `check_controls` demands to be refuted."""
         if body.__name__ in [known.__name__ for known in self.controls]:
             raise Unsound(f"{self.name} has two controls named {body.__name__}; rename one")
+        if sentence(body) == self.statement:
+            raise Unsound(f"{self.name} has the control {body.__name__}, whose sentence is its own")
         self.controls.append(body)
         return body
 
@@ -191,6 +193,8 @@ class Theorem:
             unseen = noticed == "nothing" and self._carries(name, functions, alone)
             if unseen or (whole and name in made.results.called):
                 raise Unsound(f"{self.name} claims nothing that depends on what {name.rpartition('.')[2]} returns")
+        if failure is None and (lying := made.left_lying()):
+            raise Unsound(f"{self.name} calls {lying[0].rpartition('.')[2]} and claims nothing of that result; compare each")
         if all(map(numbers.can_be_noted, functions.values())) and self.of:
             self._check_counterexamples(functions.values())
         return {name: noticed for name, noticed in left.items() if noticed != "claim"}
@@ -225,10 +229,11 @@ class Theorem:
         """The claims of a run in which functions of the theorem return marked results, and what ended the run."""
         functions = [f for f in dict.fromkeys(map(python_function, self.of)) if numbers.can_be_noted(f)]
         words, pins = vocabulary(self.body), honest.pins(self)
-        with marks.marking(functions, pins, "diff" in words, "all_paths" not in words and not pins) as made:
+        loops = any(isinstance(node, ast.For) for helper in honest.helpers(self.body) for node in ast.walk(honest.tree(helper)))
+        with marks.marking(functions, pins, "diff" in words, not loops and not pins) as made:
             try:
                 with _limit(SECONDS_WITH_MARKS + self.seconds):
-                    return made, first_failure(self.body)
+                    return made, first_failure(made.results.followed(self.body))
             except Exception as error:
                 return made, error
 

@@ -19,7 +19,8 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from posref import _require, pairing
+from posref import _require, attention, pairing
+from posref.rotary import rope
 from proofs.kit import *
 from proofs.kit import honest, numbers
 from proofs.kit.loops import Loop, covers
@@ -956,6 +957,50 @@ def test_who_speaks_of_all_words_runs_them():
         numbers.check(t)
 
 
+def with_sinks_or_without():
+    """More in all scores changes no weight, with sinks or without."""
+    s, c = sized("s", H, N, M), symbol("c")
+    prove_equal(*entries(None, attention.softmax(s + c.e), attention.softmax(s)))
+
+
+def under_every_mask():
+    """Under every mask more in all scores changes no weight."""
+    with_sinks_or_without()
+
+
+def speaks_of_another():
+    """softmax has the maximum of row_maximum."""
+    with_sinks_or_without()
+
+
+def differs_everywhere():
+    """The two scores differ."""
+    s, other = symbols("s", 1, 1), symbols("t", 1, 1)
+    with_sinks_or_without()
+    prove_that(not is_zero(s[0, 0].e - other[0, 0].e), "they differ")
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (with_sinks_or_without, "speaks of sinks, and no call passes it"),
+        (under_every_mask, "speaks of mask, and no call passes it"),
+        (speaks_of_another, "speaks of row_maximum, which `of` does not name"),
+        (differs_everywhere, "is so where it is not 0 everywhere; say 'in general', or give numbers"),
+    ],
+)
+def test_who_speaks_of_an_option_or_of_a_function_runs_it(body, problem):
+    t = theorem(of=[attention.softmax], sizes="all h, n, m")(body)
+    with pytest.raises((NotProved, Unsound), match=problem):
+        examined(t)
+
+
+def test_a_control_is_another_sentence():
+    t = theorem(of=[double], sizes="one")(one_cell)
+    with pytest.raises(Unsound, match="has the control one_cell, whose sentence is its own"):
+        t.control(one_cell)
+
+
 def raised():
     """double(x) = x"""
     double(symbols("x", 2))
@@ -1237,8 +1282,24 @@ def by_getattr_pinned():
     prove_equal(double(x), [twice(e + 1) - 2 for e in x])
 
 
+def after_the_loop():
+    """double(x) = 2 x at both lengths"""
+    for length in (2, 3):
+        x = symbols("x", length)
+        y = double(x)
+    prove_equal(y, 2 * x)
+
+
+def the_last_row():
+    """double(x) = 2 x"""
+    x = sized("x", N + 1)
+    prove_equal([double(x).at(N.e)], [2 * x.at(N.e)])
+
+
 NOTHING = "claims nothing that depends on what {} returns"
 RESULTS = [
+    (after_the_loop, double, "calls double and claims nothing of that result; compare each"),
+    (the_last_row, double, "compares single cells of what double returns"),
     *((body, double, NOTHING.format("double")) for body in (times_zero, minus_itself, by_a_formula, through_a_list)),
     *((body, double, NOTHING.format("double")) for body in (many_entries, a_mark_that_ends_the_run)),
     *(
@@ -1260,6 +1321,21 @@ def test_a_claim_depends_on_a_result(body, function, problem):
     t.prove()
     with pytest.raises(Unsound, match=problem):
         t.check_results()
+
+
+def test_a_run_that_begins_again_leaves_no_result():
+    """A question about a size ends the first run after its call; the runs for each answer compare all."""
+
+    def in_cases():
+        """double(x) = 2 x"""
+        x, i, j = sized("x", N, 2 * H), index(N), index(2 * H)
+        y = double(x)
+        rope.rotate(x, *rope.tables(filled((1,), symbol("s")), sized("w", H)), layout="half")  # asks whether n is 1
+        prove_equal([y.at(i, j)], [2 * x.at(i, j)])
+
+    t = theorem(of=[double], sizes="one")(in_cases)
+    t.prove()
+    assert t.check_results() == {}
 
 
 def test_what_only_an_error_tells_is_counted():
