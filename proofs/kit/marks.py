@@ -85,8 +85,8 @@ class Results:
 class Claims:
     """What the claims of a theorem have of the marks: functions that they see, and those that compute right sides."""
 
-    def __init__(self, results, pins, complete):
-        self.results, self.pins = results, pins
+    def __init__(self, results, pins, ends, complete):
+        self.results, self.pins, self.ends = results, pins, ends  # ends: whether a first or last cell may stand for itself
         self.complete = complete  # whether nothing is left to see but the functions that were called
         self.seen, self.expected = set(), set()
         self.names = set()  # of marks that claims see
@@ -126,7 +126,8 @@ class Claims:
 
     def single(self):
         """Functions of which claims see single cells along an axis of symbolic size, or of a pinned one not all of any call."""
-        whole = lambda indices, extents: _covered(indices, extents) if self.pins else any(map(_is_any, indices))
+        free = lambda ix: ix.free_symbols if self.ends else ix.free_symbols - cases._sizes
+        whole = lambda indices, extents: _covered(indices, extents) if self.pins else any(map(free, indices))
         seen = [key for key in self.results.sized if key[0] in self.seen]
         left = {key[0] for key in seen if not whole(self.read.get(key, set()), self.results.sized[key])}
         return sorted(left | (self._partly() if self.pins else set()))
@@ -206,7 +207,7 @@ def _covered(indices, extents):
     """Whether indices stand for a whole axis, in runs of {i}, {2i, 2i + 1} or {i, i + length}, or one is an expression."""
     lengths = {i: cases.at_case(cases._bounds[i]) for ix in indices for i in ix.free_symbols & cases._bounds.keys()}
     if len(extents) > 1 or not all(_is_plain(ix, ix.free_symbols & lengths.keys()) for ix in indices):
-        return any(map(_is_any, indices))
+        return any(ix.free_symbols for ix in indices)
     start, (extent,) = sp.Integer(0), extents
     while sp.expand(extent - start) != 0:
         runs = [(cells, count) for i, length in lengths.items() for _, cells, count in runs_of(i, length, start)]
@@ -215,11 +216,6 @@ def _covered(indices, extents):
             return False
         start = sp.expand(start + count)
     return True
-
-
-def _is_any(ix):
-    """Whether an index is an expression in more than sizes: the last row of any number is one row."""
-    return bool(ix.free_symbols - cases._sizes)
 
 
 def _is_plain(ix, own):
@@ -231,13 +227,13 @@ claims = None  # of the run on marked results, or None
 
 
 @contextmanager
-def marking(functions, pins, slopes, stops):
+def marking(functions, pins, ends, slopes, stops):
     """Results of these functions, Python functions, have marks where a body calls them; a run may end once all was seen."""
     global claims
     saved, results = claims, Results(slopes)
     try:
         with numbers.noting({f: f for f in functions}, results.marked) as noted:
-            claims = Claims(results, pins, lambda: stops and {*map(full_name, functions)} <= noted.ran)
+            claims = Claims(results, pins, ends, lambda: stops and {*map(full_name, functions)} <= noted.ran)
             yield claims
     finally:
         claims = saved

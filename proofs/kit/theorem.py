@@ -230,7 +230,8 @@ class Theorem:
         functions = [f for f in dict.fromkeys(map(python_function, self.of)) if numbers.can_be_noted(f)]
         words, pins = vocabulary(self.body), honest.pins(self)
         loops = any(isinstance(node, ast.For) for helper in honest.helpers(self.body) for node in ast.walk(honest.tree(helper)))
-        with marks.marking(functions, pins, "diff" in words, not loops and not pins) as made:
+        ends = re.search(r"\b(first|last)\b", self.statement)
+        with marks.marking(functions, pins, ends, "diff" in words, not loops and not pins) as made:
             try:
                 with _limit(SECONDS_WITH_MARKS + self.seconds):
                     return made, first_failure(made.results.followed(self.body))

@@ -157,6 +157,8 @@ def without_segments_transformer_xl():
             prove_that(
                 not {x.e for x in r[:, 0].ravel()} & set().union(*(x.free_symbols for x in exprs(got))), "row 0 is unseen"
             )
+        if m == 1:
+            continue  # one key: nothing differs in a row
         one = xlnet.scores(q, k, r, e, u, v, s, np.full((n, m), True), scale=1)
         added = one - transformer_xl.scores(q, k, r[:, 1:], u, v, scale=1)
         prove_equal(added, np.broadcast_to(added[..., :1], added.shape), mention=s)
