@@ -2,9 +2,9 @@
 
 from posref.explain import diffusers, gguf, rotary_layers
 from posref.explain.configuration import shown
-from posref.explain.inventory import undescribed
+from posref.explain.inventory import require_few, undescribed
 from posref.explain.layer import Explanation
-from posref.explain.parts import parts
+from posref.explain.parts import layer_counts, parts
 from posref.explain.sources import read
 from posref.explain.traps import foreign, traps, unread
 
@@ -30,7 +30,9 @@ def explanation(source):
     if diffusers.recognised(config):
         return diffusers.explanation(config)
     found, unsupported, warnings, ignored, strange, errors = [], [], [], [], [], []
-    for settings in parts(config, config["model_type"]):
+    every = parts(config, config["model_type"])
+    require_few(layer_counts(every))
+    for settings in every:
         try:
             groups, sentences, keys = _part(settings)
         except ValueError as error:

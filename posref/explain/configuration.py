@@ -15,6 +15,7 @@ from typing import Any
 from posref.explain.families import FAMILIES, UNKNOWN
 
 UNKNOWN_TYPE = "unknown"  # the type of a part of which neither the file nor a class says one
+MOST_LAYERS = 512  # of one configuration; released ones count at most 236
 ROTARY = ("rope_parameters", "rope_scaling")
 ELSEWHERE = (
     "quantization_config",
@@ -145,6 +146,12 @@ class Settings:
         if value == int(value) and least <= value <= most:
             return int(value)
         raise self.error(f"{key} is {shown(value)}, expected an integer from {least} to {most}")
+
+    def numbered(self, key, count):
+        """The numbers of `count` layers, which a key of the file counts; ValueError for more than a model has."""
+        if count > MOST_LAYERS:
+            raise self.error(f"{key} makes {count} layers, expected at most {MOST_LAYERS}")
+        return list(range(count))
 
     def counts(self, key):
         """A list of counts of the file, or ValueError that names the key."""

@@ -46,6 +46,7 @@ from importlib import resources
 
 from posref.explain import axis_maps, slips
 from posref.explain.configuration import Settings, facts, shown
+from posref.explain.inventory import require_few, size
 from posref.explain.layer import Explanation, Layer
 from posref.explain.traps import unread
 from posref.rotary import rope
@@ -621,12 +622,13 @@ def explanation(config):
     rows = ROWS.get(name, [])
     rows = rows if isinstance(rows, list) else [rows]
     other = [key for row in rows for key, values in row.get("only", {}).items() if settings[key] not in values]
+    given = settings.facts.get("defaults", {}) | settings.file
+    require_few({("", key): size(value) for key, value in given.items() if COUNTS.search(key)})
     try:
         found = [group for row in rows for group in _groups(settings, row)] if not other else []
     except (TypeError, LookupError, ArithmeticError, AttributeError) as error:
         raise settings.error(f"a key has a value that {name} cannot have: {error}") from error
-    keys = {**settings.facts.get("defaults", {}), **settings.file}
-    counted = {key: settings.count(key, least=0) for key in keys if COUNTS.search(key) and key not in settings.read}
+    counted = {key: settings.count(key, least=0) for key in given if COUNTS.search(key) and key not in settings.read}
     why = "posref does not know how these layers use positions" if found else _unknown(config, other)
     entry = {"part": "", "model_type": name, "kind": None, "counted_by": None, "indices": [], "why": why}
     left = [entry | {"counted_by": key, "indices": [*range(n)]} for key, n in counted.items() if n]
@@ -694,7 +696,8 @@ def _groups(settings, row):
     for stack, words in row["stacks"].items():
         key, *alone = (words,) if callable(words) else words.split()
         given = key(settings) if callable(key) else settings[key]
-        layers = [*range(len(given) if isinstance(given, list) else _count(settings, key, least=0))]
+        count = len(given) if isinstance(given, list) else _count(settings, key, least=0)
+        layers = settings.numbered(stack, count)
         layers = given if callable(key) and isinstance(given, list) else layers
         hidden = {"patches": ("text",), "text": ("images",)}[alone[0]] if alone else ()
         positions = {name: value for name, value in said.items() if name not in hidden}

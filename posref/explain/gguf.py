@@ -6,11 +6,12 @@ permuted the rows of some models for it. `ARCHITECTURES` is that table, read in 
 divides their frequencies in tensors of the file, `FACTORS`, which `llama_model::get_rope_factors` prefers to everything else.
 """
 
+import io
 import math
 import re
 import struct
 
-from posref.explain.configuration import Keys, facts, family, shown
+from posref.explain.configuration import MOST_LAYERS, Keys, facts, family, shown
 from posref.explain.schedule import magnitude
 
 NORMAL, NEOX, NONE = "interleaved", "half", None
@@ -73,7 +74,9 @@ ARCHITECTURES = {
 NUMBERS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
 STRING, ARRAY = 8, 9  # kinds of metadata
 FLOAT32 = 0  # a kind of tensor
-LONGEST = 2**27  # no text or list of metadata is longer
+LARGEST = 32 << 20  # bytes of metadata, of which a vocabulary of 262,144 tokens and its merges take half
+DIMENSIONS, DEEPEST = 4, 8  # of a tensor (GGML_MAX_DIMS of ggml.h), and of arrays in arrays, which llama.cpp refuses
+LONGEST = 2**16  # numbers of a table that divides the frequencies
 # keys of an architecture that do not bear on position: all others are read, printed as not understood, or refused by `refuse`
 HARMLESS = re.compile(
     r"expert|feed_forward|vocab_size|epsilon|value_length|lora_rank|leading_dense|embedding_scale|pooling|norm(_\w+)?$"
@@ -134,16 +137,17 @@ def read(file):
         return _read(file)
     except UnicodeDecodeError as error:
         words = f"the GGUF file is broken: the text {shown(error.object)} before byte {file.tell()} is not UTF-8"
-    except (struct.error, MemoryError, OverflowError):
+    except (struct.error, OverflowError):
         words = f"the GGUF file is cut short: it ends at byte {file.seek(0, 2)}, before the end of its metadata"
-    except RecursionError:
-        words = "the GGUF file is broken: its arrays are nested too deeply"
+        if file.tell() > LARGEST:
+            words = f"the metadata of the GGUF file have more than the {LARGEST} bytes ({LARGEST >> 20} MB) that posref reads"
     except ValueError as error:
         words = str(error)
     raise ValueError(f"{file.name}: {words}")
 
 
-def _read(file):
+def _read(whole):
+    file = io.BytesIO(whole.read(LARGEST))
     magic, version = file.read(4), _number(file, "<I")
     if magic == b"GGUF" and version and version & 0xFFFF == 0:
         raise ValueError("this GGUF file is big-endian; posref reads little-endian GGUF files only")
@@ -151,7 +155,7 @@ def _read(file):
         raise ValueError(f"GGUF version {version} is not read here; known are 2 and 3")
     tensors, entries = _number(file, "<Q"), _number(file, "<Q")
     found = {}
-    for _ in range(_bounded(entries)):
+    for _ in range(entries):
         key = _string(file)
         value = _value(file, _number(file, "<I"))
         if key in found and found[key] != value:
@@ -159,49 +163,50 @@ def _read(file):
         found[key] = value
     if "general.architecture" not in found:
         raise ValueError("the GGUF file has no key general.architecture, which names the kind of model")
-    places = dict(_tensor(file) for _ in range(_bounded(tensors)))
+    places = {name: place for name, *place in (_tensor(file) for _ in range(tensors)) if name in FACTORS}
     alignment = found.get("general.alignment", 32)
     if type(alignment) is not int or alignment < 1:
         raise ValueError(f"the GGUF file is broken: general.alignment is {shown(alignment)}, expected a positive integer")
     start = -(-file.tell() // alignment) * alignment
-    return found | {name: _numbers(file, start, name, *places[name]) if name in places else [] for name in FACTORS}
+    return found | {name: _numbers(whole, start, name, *places[name]) if name in places else [] for name in FACTORS}
 
 
 def _number(file, form):
     return struct.unpack(form, file.read(struct.calcsize(form)))[0]
 
 
-def _bounded(count):
-    if count > LONGEST:
-        raise ValueError(f"the GGUF file is broken: it claims {count} entries")
-    return count
-
-
 def _string(file):
-    size = _bounded(_number(file, "<Q"))
+    size = _number(file, "<Q")
     text = file.read(size)
     if len(text) < size:
         raise struct.error(f"{len(text)} of {size} characters of a text are there")
     return text.decode("utf-8")
 
 
-def _value(file, kind):
+def _value(file, kind, level=1):
     if kind in NUMBERS:
         return _number(file, NUMBERS[kind])
     if kind == STRING:
         return _string(file)
+    if kind == ARRAY and level > DEEPEST:
+        raise ValueError(f"the GGUF file is broken: its arrays are nested more than {DEEPEST} levels deep")
     if kind == ARRAY:
-        inner, size = _number(file, "<I"), _bounded(_number(file, "<Q"))
-        return [_value(file, inner) for _ in range(size)]
+        inner, size = _number(file, "<I"), _number(file, "<Q")
+        return [_value(file, inner, level + 1) for _ in range(size)]
     raise ValueError(f"the GGUF file is broken: a value is of kind {kind}")
 
 
 def _tensor(file):
     """Its name, and how many numbers of which kind stand where behind the metadata."""
-    name = _string(file)
-    extents = [_number(file, "<Q") for _ in range(_bounded(_number(file, "<I")))]
-    kind, offset = _number(file, "<I"), _number(file, "<Q")
-    return name, (math.prod(extents), kind, offset)
+    name, dimensions = _string(file), _number(file, "<I")
+    if dimensions > DIMENSIONS:
+        raise ValueError(
+            f"the GGUF file is broken: the tensor {shown(name)} has {dimensions} dimensions, expected at most {DIMENSIONS}"
+        )
+    extents = [_number(file, "<q") for _ in range(dimensions)]
+    if any(extent < 0 for extent in extents):
+        raise ValueError(f"the GGUF file is broken: the tensor {shown(name)} has the extents {extents}, expected none below 0")
+    return name, math.prod(extents), _number(file, "<I"), _number(file, "<Q")
 
 
 def _numbers(file, start, name, size, kind, offset):
@@ -209,8 +214,10 @@ def _numbers(file, start, name, size, kind, offset):
         raise ValueError(f"the GGUF file is broken: the tensor {name} is of kind {kind}, expected float32")
     if start + offset + 4 * size > file.seek(0, 2):
         raise ValueError(f"the tensor {name} lies beyond the end of the GGUF file; it is cut short")
+    if size > LONGEST:
+        raise ValueError(f"the GGUF file is broken: the tensor {name} has {size} numbers, expected at most {LONGEST}")
     file.seek(start + offset)
-    return list(struct.unpack(f"<{_bounded(size)}f", file.read(4 * size)))
+    return list(struct.unpack(f"<{size}f", file.read(4 * size)))
 
 
 SCALING = {
@@ -235,6 +242,11 @@ TABLES = {"factors": FACTORS[0], "short_factor": FACTORS[1], "long_factor": FACT
 
 def recognised(config):
     return "general.architecture" in config
+
+
+def without_vocabulary(metadata):
+    """The metadata without the lists of tokens, which say nothing about the layers."""
+    return {key: value for key, value in metadata.items() if not str(key).startswith("tokenizer.")}
 
 
 def translate(metadata):
@@ -262,6 +274,8 @@ def _translate(metadata):
     missing = [key for key in (*needed, *LATENT * latent) if get(key) is None]
     if missing:
         raise ValueError(f"the GGUF metadata have no {name}.{missing[0]}; this is a part of a file")
+    if isinstance(get("block_count"), (int, float)) and get("block_count") > MOST_LAYERS:
+        raise ValueError(f"{name}.block_count is {shown(get('block_count'))}, expected at most {MOST_LAYERS} layers")
     for key in POSITIVE:
         value = _plain(dict.get(metadata, f"{name}.{key}"))  # so the key is not marked as read
         number = isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -3,6 +3,7 @@
 import re
 
 from posref.explain import layer_kinds
+from posref.explain.configuration import MOST_LAYERS, shown
 
 # a key that counts the layers of one stack: num_hidden_layers, n_layer, decoder_layers, vision_num_layers, depths, ..
 COUNTS = re.compile(
@@ -156,7 +157,7 @@ def stacks(settings):
     values = {**own, **raw}
     if values.get("num_decoder_layers", 0) is None:
         values["num_decoder_layers"] = values.get("num_layers")  # as T5 and its kin fill it
-    found = {key: _size(value) for key, value in values.items() if counts_layers(key) and key not in LISTS}
+    found = {key: size(value) for key, value in values.items() if counts_layers(key) and key not in LISTS}
     found = {key: count for key, count in found.items() if count and (key not in FURTHER or key in settings.file)}
     for key in [key for key in found if _another_name(key, found)]:
         del found[key]
@@ -185,10 +186,21 @@ def counts_layers(key):
     return key in LISTS or bool(COUNTS.search(key) and not NO_STACK.search(key))
 
 
-def _size(value):
+def size(value):
+    """How many layers the value of a counting key means: a number, or the sum of a list; 0 where it means none."""
     if isinstance(value, list):
-        return sum(n for n in value if type(n) is int and 0 < n < 10**6) if all(type(n) is int for n in value) else 0
-    return value if type(value) is int and 0 < value <= 10**6 else 0
+        return sum(n for n in value if n > 0) if all(type(n) is int for n in value) else 0
+    whole = type(value) is int or (type(value) is float and value.is_integer())
+    return max(int(value), 0) if whole else 0
+
+
+def require_few(counts):
+    """ValueError where more layers than a model has are counted; `counts` is {(part, key): number of layers}."""
+    total = sum(counts.values())
+    if total > MOST_LAYERS:
+        name = ".".join(filter(None, max(counts, key=counts.get)))
+        words = f"{name} is the largest count of layers; all counts together are {shown(total)}, expected at most {MOST_LAYERS}"
+        raise ValueError(words)
 
 
 def undescribed(settings, groups):

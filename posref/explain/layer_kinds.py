@@ -41,7 +41,8 @@ def _kinds(settings):
         count = len(_nemotron_h_pattern(settings))
     if count is None:
         return None
-    found = forced(rule, [_by_rule(rule, settings, i, count) for i in range(count)])
+    numbers = settings.numbered("hybrid_override_pattern" if rule.get("rule") == "nemotron_h" else "num_hidden_layers", count)
+    found = forced(rule, [_by_rule(rule, settings, i, count) for i in numbers])
     if settings.file.get("layer_types") == found:
         settings.read.add("layer_types")  # it says the same
     return found
@@ -52,7 +53,8 @@ def _given(settings, key, given, rule, count):
         raise settings.error(f"{key} is {shown(given)}, expected a list of names")
     if count is not None and len(given) < count:
         raise settings.error(f"{key} names {len(given)} layers and num_hidden_layers is {count}")
-    found = [OLD_NAMES.get(kind, kind) for kind in (given if count is None else given[:count])]
+    listed = [given[i] for i in settings.numbered(key, len(given) if count is None else count)]
+    found = [OLD_NAMES.get(kind, kind) for kind in listed]
     unknown = sorted(set(found) - KNOWN)
     if unknown:
         raise settings.error(f"{key} has {shown(unknown[0])}, which is no kind of layer")
@@ -238,7 +240,9 @@ def _global_by_list(settings, i, count):
 
 
 def _gpt_neo(settings, i, count):
-    pattern = [kind for names, times in settings["attention_types"] or [[["global", "local"], count]] for kind in names * times]
+    listed = settings["attention_types"] or [[["global", "local"], count]]
+    settings.numbered("attention_types", sum(len(names) * times for names, times in listed))
+    pattern = [kind for names, times in listed for kind in names * times]
     if settings.file.get("attention_layers") == pattern:
         settings.read.add("attention_layers")  # it says the same
     return FULL if pattern[i] == "global" else SLIDING

@@ -7,6 +7,7 @@ from posref.explain.unrotated_layers import only_stack
 # the types whose class still takes the keys of its text from the top of a file; the others ignore them there
 FLAT = dict.fromkeys(("qwen2_vl", "qwen2_5_vl", "paddleocr_vl", "hunyuan_vl", "fuyu"), "text_config")
 
+MOST_PARTS = 64  # of one configuration; released ones have at most 14
 SPELLED_TWICE = ("altclip", "chinese_clip", "clip", "clipseg", "flava", "groupvit", "metaclip_2", "x_clip")
 
 
@@ -42,6 +43,8 @@ def parts(config, model_type, path="", outer=None, usual=None):
             inner = parts(part or {}, chosen or UNKNOWN_TYPE, name, {**config, "model_type": model_type}, usual_values)
             inner[0].foreign = bool(row) and key not in row.get("parts", {})
             found += inner
+            if len(found) > MOST_PARTS:
+                raise ValueError(f"the configuration has more than {MOST_PARTS} parts; name a configuration of fewer models")
     return found
 
 
@@ -59,9 +62,8 @@ def _holds_layers(part, config):
     return other or any(map(counts_layers, part)) or any(_holds_layers(inner, config) for inner in part.values())
 
 
-def layer_counts(config):
-    """{(part, key): number of layers} of a configuration: every stack of every part, counted from its keys alone."""
-    found = parts(config, config["model_type"])
+def layer_counts(found):
+    """{(part, key): number of layers} of all parts of a configuration: every stack, counted from its keys alone."""
     return {(settings.path, key): count for settings in found if settings.layered for key, count in stacks(settings).items()}
 
 

@@ -34,7 +34,7 @@ def _listed(settings, key, i):
     given = settings[key]
     if given is None:
         return None
-    if not isinstance(given, list) or not all(type(n) is int and n >= 0 for n in given) or i >= len(given):
+    if not isinstance(given, list) or i >= len(given) or type(given[i]) is not int or given[i] < 0:
         raise settings.error(f"{key} is {shown(given)}, expected a number for layer {i}")
     return given[i]
 

@@ -12,6 +12,8 @@ from posref import precision
 from posref.explain.configuration import shown
 from posref.rotary import rope, scaling
 
+WIDEST = 1024  # features of a head that rotates; released ones have at most 576
+
 
 class Schedule(NamedTuple):
     """The frequencies of a layer, what multiplies its tables, and the calls of posref that give them."""
@@ -31,6 +33,8 @@ def schedule(values, head_dim, settings):
     if not isinstance(kind, str) or kind not in KINDS:
         first = ", the first name of longrope, which transformers 5.23.0 reads for Phi-3 alone" if kind == "su" else ""
         raise ValueError(f"{where(settings)}rope_type is {shown(kind)}{first}; known are {', '.join(sorted({*KINDS} - OWN))}")
+    if head_dim > WIDEST:
+        raise ValueError(f"{where(settings)}a head of {head_dim} features rotates, expected at most {WIDEST}")
     base = need(values, "rope_theta", settings)
     share = values.get("partial_rotary_factor")
     if settings.file.get("posref_file") == "GGUF":

@@ -15,12 +15,18 @@ from posref.explain import diffusers, gguf, native
 from posref.explain.configuration import facts, shown
 from posref.explain.families import FAMILIES
 
-LARGEST = 2**24  # bytes: no configuration is larger
+LARGEST = 4 << 20  # bytes; the labels of ImageNet-21k, twice, make a configuration of about 2 MB
+# levels, keys and inner lists of a whole configuration, characters of a path, and elements of one list: released
+# configurations have 7 levels, and labels of ImageNet-21k are 43,682 keys
+DEEPEST, MOST_KEYS, LONGEST_PATH, LONGEST_LIST = 16, 50_000, 256, 100_000
 
 
 def read(source):
     """The configuration behind a path or a dictionary, as a dictionary in the words of transformers."""
     config = source if isinstance(source, dict) else _from_file(source)
+    if gguf.recognised(config):
+        config = gguf.without_vocabulary(config)
+    _require_bounded(config)
     if diffusers.recognised(config):
         return config
     if native.recognised(config):
@@ -28,6 +34,26 @@ def read(source):
     if gguf.recognised(config):
         return gguf.translate(config)
     return with_type(config)
+
+
+def _require_bounded(config):
+    """ValueError for more levels, keys or longer lists than a configuration has: time and memory grow with them."""
+    waiting, count = [(config, 1, 0)], 0
+    while waiting:
+        outer, level, length = waiting.pop()
+        if level > DEEPEST:
+            raise ValueError(f"the configuration is nested more than {DEEPEST} levels deep; remove the inner levels")
+        count += 1 + (len(outer) if isinstance(outer, dict) else 0)
+        if count > MOST_KEYS:
+            raise ValueError(f"the configuration has more than {MOST_KEYS} keys and lists; keep the keys about its layers")
+        if len(outer) > LONGEST_LIST:
+            raise ValueError(f"the configuration has a list of {len(outer)} elements, expected at most {LONGEST_LIST}")
+        for key, value in outer.items() if isinstance(outer, dict) else (("", each) for each in outer):
+            here = length + len(str(key))
+            if here > LONGEST_PATH:
+                raise ValueError(f"the path of the key {shown(key)} has {here} characters, expected at most {LONGEST_PATH}")
+            if isinstance(value, (dict, list, tuple)):
+                waiting.append((value, level + 1, here))
 
 
 @functools.cache
@@ -80,7 +106,8 @@ def _from_file(path):
 
 def _parsed(path, text):
     if len(text) > LARGEST:
-        raise ValueError(f"{path} is larger than {LARGEST >> 20} MB; a configuration is not, a GGUF file begins with GGUF")
+        size = max(len(text), os.path.getsize(path))  # which is 0 for a pipe
+        raise ValueError(f"{path} has at least {size} bytes, a configuration at most {LARGEST}; a GGUF file begins with GGUF")
     if text.lstrip()[:1] == b"<":
         raise ValueError(f"{path} is a web page, saved under this name; fetch the file itself")
     try:

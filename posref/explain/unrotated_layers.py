@@ -81,7 +81,7 @@ def groups(settings):
         if only and name not in ("", only):
             continue
         count += settings.count(stack["more"]) if "more" in stack else 0
-        group = _group(settings, name, stack, list(range(count * times)))
+        group = _group(settings, name, stack, settings.numbered(stack["layers"], count * times))
         found += (
             _by_depth(group) if family_reads(settings, "scale_attn_by_inverse_layer_idx") else _windowed(settings, name, group)
         )
@@ -104,7 +104,7 @@ def _staged(settings):
         )
     found, first = [], 0
     for depth, width, heads in zip(*listed, strict=True):
-        layers, head = list(range(first, first + depth)), width // heads
+        layers, head = settings.numbered(next(iter(rule)), first + depth)[first:], width // heads
         group = plain(settings, settings.path, layers, heads, head, False, settings.family["encoding"])
         rows = settings.family.get("rows_key", "max_position_embeddings")
         found.append(replace(group, softmax_scale=_scale(settings, head), **added(settings, group, rows)))

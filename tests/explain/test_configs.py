@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from posref.explain import explain, explanation, sources
-from posref.explain.parts import layer_counts
+from posref.explain.parts import layer_counts, parts
 from posref.explain.unrotated_layers import only_stack
 from posref.explain.words import describe
 from tests.every import every
@@ -126,7 +126,7 @@ def test_no_layer_is_silent(record):
     if record["name"] in REFUSED:
         return
     explained, config = explain(record["config"]), sources.read(record["config"])
-    for (part, _), count in layer_counts(config).items():
+    for (part, _), count in layer_counts(parts(config, config["model_type"])).items():
         said = [*explained["layers"], *explained["unsupported"]]
         found = {i for entry in said if entry["part"].removesuffix(".encoder") == part for i in entry["indices"]}
         stacks = {i for entry in said if entry["part"] in ("encoder", "decoder") for i in entry["indices"]}

@@ -238,7 +238,7 @@ def test_large(tmp_path, capsys):
     with open(path, "wb") as file:
         file.write(b'{"model_type": "')
         file.truncate(100 * 2**20)
-    assert_refused(path, capsys, "larger than 16 MB")
+    assert_refused(path, capsys, "has at least 104857600 bytes, a configuration at most 4194304")
 
 
 def test_directory_and_nothing(tmp_path, capsys):

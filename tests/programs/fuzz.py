@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import resource
+import struct
 import sys
 import tempfile
 import time
@@ -44,6 +45,48 @@ def configs(draw):
 
 
 @st.composite
+def attacks(draw):
+    """A real configuration with a size, a depth or a length that no model has."""
+    text = json.dumps(draw(st.sampled_from(CONFIGS)))
+    config = json.loads(text)
+    places = [(inner, key) for inner in (config, *(v for v in config.values() if isinstance(v, dict))) for key in inner]
+    outer, key = draw(st.sampled_from(places))
+    size = draw(st.sampled_from([2, 16, 17, 64, 320, 900, 512, 513, 4096, 50_000, 10**6, 2**31, 10**12]))
+    length, word = min(size, 10**5), draw(texts)
+    inner = outer[key]
+    for _ in range(min(size, 900)):
+        inner = [inner] if word == "nan" else {key: inner}
+    parts = {f"{key}{i}": json.loads(text) for i in range(min(size, 90))}
+    lists = [
+        [1] * length,
+        [{}] * length,
+        ["full_attention"] * length,
+        [[["global"], size]],
+        {str(i): {} for i in range(length)},
+    ]
+    outer[key] = draw(st.sampled_from([size, float(size), inner, parts, word * length, *lists]))
+    outer[draw(st.sampled_from([key, f"rope_{key}", "local_" * min(size, 40)]))] = outer[key]
+    return config
+
+
+@st.composite
+def attacking_gguf(draw):
+    """The head of a GGUF file that claims many entries, tensors, extents or elements, or arrays in arrays, and some bytes."""
+    counts = st.sampled_from([0, 1, 2, 5, 1000, 2**16, 2**27, 2**32 - 1, 2**63, 2**64 - 1])
+    name, end = b"\x01" + bytes(7) + b"k", draw(st.sampled_from([b"", bytes(10**6), b"\xff" * 10**6, b"\x01" + bytes(7)]))
+    size, bits = draw(counts), draw(st.sampled_from(range(13)))
+    array = struct.pack("<IQ", 9, 1) * draw(st.sampled_from([0, 1, 8, 9, 1000])) + struct.pack("<IQ", bits, size)
+    if draw(st.booleans()):
+        return gguf_head(0, draw(counts)) + name + b"\x09\0\0\0" + array + end
+    architecture = struct.pack("<Q20sIQ5s", 20, b"general.architecture", 8, 5, b"llama")
+    return gguf_head(draw(counts), 1) + architecture + name + struct.pack("<I", size % 2**32) + end
+
+
+def gguf_head(tensors, entries):
+    return b"GGUF" + struct.pack("<IQQ", 3, tensors, entries)
+
+
+@st.composite
 def damaged(draw, whole):
     """Bytes of a whole file: cut, with other bytes in some places, or with a piece twice."""
     data = bytearray(draw(st.sampled_from(whole)))
@@ -72,6 +115,7 @@ def explain_file(path):
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         code = cli.main(["explain", path])
     assert code in (0, 2), f"exit code {code}"
+    assert "not enough memory" not in printed.getvalue(), f"more than {MOST >> 30} GB"  # the command's words for a MemoryError
     assert printed.getvalue().replace("\n", "").isprintable(), "control characters are printed"
 
 
@@ -103,9 +147,13 @@ def gguf():
 
 
 TARGETS = {
-    "configurations": (configs(), explain),
-    "config.json": (damaged([json.dumps(config).encode() for config in CONFIGS]), read_bytes_as(".json", explain_file)),
-    "GGUF": (damaged(gguf()), read_bytes_as(".gguf", explain_file)),
+    "configurations": (configs() | attacks(), explain),
+    "config.json": (
+        damaged([json.dumps(config).encode() for config in CONFIGS])
+        | attacks().map(lambda config: json.dumps(config).encode()),
+        read_bytes_as(".json", explain_file),
+    ),
+    "GGUF": (damaged(gguf()) | attacking_gguf(), read_bytes_as(".gguf", explain_file)),
     "dumps": (damaged(list(npy())), read_bytes_as(".npy", lambda path: load_output(path, (2, 3)))),
     "safetensors": (damaged(safetensors()), read_bytes_as(".safetensors", lambda path: load_output(path, (2, 3)))),
     "vectors": (damaged([(vectors.DIRECTORY / "index.json").read_bytes()]), read_bytes_as(".json", read_vectors)),
@@ -113,7 +161,7 @@ TARGETS = {
 
 
 def asked(reader, given_one):
-    """Give one file to a reader: it answers or raises ValueError, in time."""
+    """Give one file to a reader: it answers or raises ValueError, in time; no reader catches the MemoryError of `run`'s limit."""
     start = time.perf_counter()
     with contextlib.suppress(ValueError):
         reader(given_one)
