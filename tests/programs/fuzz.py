@@ -57,14 +57,9 @@ def attacks(draw):
     for _ in range(min(size, 900)):
         inner = [inner] if word == "nan" else {key: inner}
     parts = {f"{key}{i}": json.loads(text) for i in range(min(size, 90))}
-    lists = [
-        [1] * length,
-        [{}] * length,
-        ["full_attention"] * length,
-        [[["global"], size]],
-        {str(i): {} for i in range(length)},
-    ]
-    outer[key] = draw(st.sampled_from([size, float(size), inner, parts, word * length, *lists]))
+    lists = [[each] * length for each in (1, {}, "full_attention", ["global", size])]
+    numbered = {str(i): {} for i in range(length)}
+    outer[key] = draw(st.sampled_from([size, float(size), inner, parts, numbered, word * length, *lists]))
     outer[draw(st.sampled_from([key, f"rope_{key}", "local_" * min(size, 40)]))] = outer[key]
     return config
 
@@ -95,6 +90,10 @@ def damaged(draw, whole):
         piece = draw(st.binary(min_size=1, max_size=9) | st.sampled_from([b"\xff" * 8, b"\0" * 8, b"9" * 300]))
         data[place : place + draw(st.sampled_from([0, len(piece)]))] = piece
     return bytes(data[: draw(st.just(len(data)) | st.integers(0, len(data)))])
+
+
+def encoded(config):
+    return json.dumps(config).encode()
 
 
 def read_bytes_as(suffix, reader):
@@ -148,11 +147,7 @@ def gguf():
 
 TARGETS = {
     "configurations": (configs() | attacks(), explain),
-    "config.json": (
-        damaged([json.dumps(config).encode() for config in CONFIGS])
-        | attacks().map(lambda config: json.dumps(config).encode()),
-        read_bytes_as(".json", explain_file),
-    ),
+    "config.json": (damaged(list(map(encoded, CONFIGS))) | attacks().map(encoded), read_bytes_as(".json", explain_file)),
     "GGUF": (damaged(gguf()) | attacking_gguf(), read_bytes_as(".gguf", explain_file)),
     "dumps": (damaged(list(npy())), read_bytes_as(".npy", lambda path: load_output(path, (2, 3)))),
     "safetensors": (damaged(safetensors()), read_bytes_as(".safetensors", lambda path: load_output(path, (2, 3)))),
@@ -161,7 +156,7 @@ TARGETS = {
 
 
 def asked(reader, given_one):
-    """Give one file to a reader: it answers or raises ValueError, in time; no reader catches the MemoryError of `run`'s limit."""
+    """Give one file to a reader: it answers or raises ValueError, in time; the MemoryError of `run`'s limit is not caught."""
     start = time.perf_counter()
     with contextlib.suppress(ValueError):
         reader(given_one)
