@@ -192,6 +192,9 @@ def _value(file, kind, level=1):
         raise ValueError(f"the GGUF file is broken: its arrays are nested more than {DEEPEST} levels deep")
     if kind == ARRAY:
         inner, size = _number(file, "<I"), _number(file, "<Q")
+        if inner in NUMBERS:
+            form = f"<{size}{NUMBERS[inner][1]}"
+            return list(struct.unpack(form, file.read(struct.calcsize(form))))
         return [_value(file, inner, level + 1) for _ in range(size)]
     raise ValueError(f"the GGUF file is broken: a value is of kind {kind}")
 
