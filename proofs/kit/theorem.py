@@ -110,8 +110,6 @@ class Theorem:
         """Register a control, a false sentence which `check_controls` demands to be refuted."""
         if body.__name__ in [known.__name__ for known in self.controls]:
             raise Unsound(f"{self.name} has two controls named {body.__name__}; rename one")
-        if sentence(body) == self.statement:
-            raise Unsound(f"{self.name} has the control {body.__name__}, whose sentence is its own")
         self.controls.append(body)
         return body
 
@@ -162,7 +160,10 @@ class Theorem:
         """Every control is refuted; returns {name: witness}."""
         if not self.controls:
             raise Unsound(f"{self.name} has no control")
-        return {control.__name__: self._refutation(control) for control in self.controls}
+        refuted = {control.__name__: self._refutation(control) for control in self.controls}
+        if same := next((control.__name__ for control in self.controls if sentence(control) == self.statement), None):
+            raise Unsound(f"{self.name} has the control {same}, whose sentence is its own")
+        return refuted
 
     def described(self, name, witness):
         """The `Control` of a name."""

@@ -996,9 +996,15 @@ def test_who_speaks_of_an_option_or_of_a_function_runs_it(body, problem):
 
 
 def test_a_control_is_another_sentence():
+    def by_a_slip():
+        x = symbols("x", 2)
+        prove_equal(double(x), 3 * x)
+
+    by_a_slip.__doc__ = one_cell.__doc__
     t = theorem(of=[double], sizes="one")(one_cell)
-    with pytest.raises(Unsound, match="has the control one_cell, whose sentence is its own"):
-        t.control(one_cell)
+    t.control(by_a_slip)
+    with pytest.raises(Unsound, match="has the control by_a_slip, whose sentence is its own"):
+        t.check_controls()
 
 
 def raised():
