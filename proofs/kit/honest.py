@@ -347,10 +347,8 @@ def options_left_out(t, calls):
             passed.setdefault(name, set()).add(value if isinstance(value, (bool, type(None))) else "some")
     for f in map(python_function, t.of):
         for name, default in ((p.name, p.default) for p in inspect.signature(f).parameters.values()):
-            ran, both = (
-                passed.get(name, set()),
-                rf"\b(with(out)?|whether) {name}( or not| or with)|\bwith {name} (or|and) without",
-            )
+            ran = passed.get(name, set())
+            both = rf"\b(with(out)?|whether) {name}( or not| or with)|\bwith {name} (or|and) without"
             any_ = rf"{QUANTIFIER}{name}s?\b" + rf"|\b{name}\b" * ("_" in name)
             if ran == {None} and (re.search(any_, said) or re.search(both, said)):
                 return f"speaks of {name}, and no call passes it"

@@ -232,7 +232,8 @@ class Theorem:
         words, pins = vocabulary(self.body), honest.pins(self)
         loops = any(isinstance(node, ast.For) for helper in honest.helpers(self.body) for node in ast.walk(honest.tree(helper)))
         ends = re.search(r"\b(first|last)\b", self.statement)
-        with marks.marking(functions, pins, ends, "diff" in words, not loops and not pins) as made:
+        stops = not (loops or pins or "all_paths" in words)
+        with marks.marking(functions, pins, ends, "diff" in words, stops) as made:
             try:
                 with _limit(SECONDS_WITH_MARKS + self.seconds):
                     return made, first_failure(made.results.followed(self.body))
