@@ -13,8 +13,8 @@
 * Claims are called by their own names, on each path of a loop over all.
 * A theorem that runs turns of a loop one by one says in `argument=` what carries all of them, and covers the function.
 * The expected value of a theorem that pins a function calls that function only if the sentence names it.
-* A function of several words that the sentence names is one of `of`. An option that it names, or of which it says that it is
-  any, has been passed; of "with or without" both have run.
+* A sentence that names a function by a name of several words, as row_maximum, has this function in `of`.
+* A call has passed an option whose name has several words, or that the sentence says is any. "With or without" has run both.
 * That an expression is not 0 everywhere does not say that it is never 0: a theorem claims `not is_zero` if its sentence says
   "as a function of" or "in general".
 
@@ -340,7 +340,7 @@ def words_left_out(t, words):
 
 
 def options_left_out(t, calls):
-    """Options that the sentence or `sizes` names and no call passes, or of which it says both and one has run, in words."""
+    """An option that the theorem speaks of and that no call passes, or "with or without" one of which has run, in words."""
     said, passed = f"{t.statement} {t.sizes}", {}
     for call in calls:
         for name, value in call.arguments.items():
