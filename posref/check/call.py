@@ -58,7 +58,8 @@ class Caller:
         for module, function in (("torch", "from_numpy"), ("jax.numpy", "asarray")):
             if self.plain and module in sys.modules:
                 to = getattr(sys.modules[module], function)
-                tensors = Caller(self.fn, self.op, to, to, *more)
+                fn = getattr(self.fn, "with_tensors", lambda _: self.fn)(to)
+                tensors = Caller(fn, self.op, to, to, *more)
                 tensors.received = self.received
                 yield f"It runs with tensors: pass to={module}.{function}.", tensors
         if self.op.given == ("x", "positions"):

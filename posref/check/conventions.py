@@ -256,6 +256,7 @@ def of_two_tables(fn: Any, asked: Op, a: Arguments, to: Any, told: list[str]) ->
         return result
 
     of_pairs.__wrapped__ = fn  # type: ignore[attr-defined]
+    of_pairs.with_tensors = lambda to: of_two_tables(fn, asked, a, to, told)  # type: ignore[attr-defined]
     return of_pairs
 
 
@@ -293,4 +294,5 @@ def of_indices(fn: Any, asked: Op, a: Arguments, to: Any, to_positions: Any) -> 
             raise ValueError("it returns the same whatever the score is: return score + bias")
         return change
 
+    modified.with_tensors = lambda to: of_indices(fn, asked, a, to, to_positions)  # type: ignore[attr-defined]
     return modified

@@ -141,6 +141,14 @@ def test_functions_of_flex_attention(op, settings, fn, wrong):
     assert wrong in ("", "WINDOW") or [finding.name for finding in report.diagnosis] == [wrong], str(report)
 
 
+def test_tensors_are_proposed_to_a_score_mod():
+    torch = pytest.importorskip("torch")
+    report = check(
+        lambda score, b, h, q_idx, kv_idx: score - torch.exp2(-h - 1) * (q_idx - kv_idx), "alibi.bias", heads=8, form="signed"
+    )
+    assert report.advice == ["It runs with tensors: pass to=torch.from_numpy."]
+
+
 def test_a_score_that_is_not_used_is_said():
     report = check(lambda score, b, h, q_idx, kv_idx: SLOPES[h] * (kv_idx - q_idx), "alibi.bias", heads=8, form="signed")
     assert "returns the same whatever the score is: return score + bias" in str(report)
