@@ -116,7 +116,7 @@ def scores_are_symmetric():
     prove_equal(s, s.T)
 
 
-@theorem(of=WHOLE, sizes="all h, n, m, d; masks at n = 2, m = 3")
+@theorem(of=WHOLE, sizes="all h, n, m, d; masks at n = 2, m = 3, d = 1")
 def pinned_attend():
     """attend is softmax(scale q k^T + bias) times v, and the mask goes to the softmax."""
     q, k, v, scale = sized("q", E, N, D), sized("k", E, M, D), sized("v", E, M, D), symbol("scale")
@@ -414,7 +414,7 @@ def sink_left_out():
 
 @theorem(
     of=WHOLE,
-    sizes="all n, m, d",
+    sizes="all n, m, d; orders of 2, 3, 4 tokens at d = 1",
     argument="a sum over all keys whose summand names a key in k_j and v_j alone is blind to their order; for all n names are "
     "read off the expression; and the equation is decided for generators of S_2, S_3, S_4",
 )

@@ -56,7 +56,7 @@ def invariant_when_queries_alone_move():
         prove_equal(moved, here)
 
 
-@theorem(of=SCHEMA, sizes="all n, m, d, positions")
+@theorem(of=SCHEMA, sizes="all n, m, d, positions; a step of one query")
 def a_decoding_step_is_the_last_row():
     """One query with its own position, among all keys, has the last row of attention over all queries."""
     (q, k, v), (i, j), c = OPERANDS, POSITIONS, index(D)

@@ -131,7 +131,7 @@ def deberta_is_symmetric():
 # matrices
 
 
-@theorem(of=[offsets.toeplitz], sizes="all heads, n, m")
+@theorem(of=[offsets.toeplitz], sizes="all heads, n, m; diagonals for 3 heads, n = 2, m = 5")
 def toeplitz_pinned():
     """toeplitz is T_ij = b[j - i + n - 1], hence T_{i+1, j+1} = T_ij: constant along diagonals."""
     b, a, i, j = sized("b", H, N + M - 1), index(H), index(N), index(M)
@@ -150,7 +150,10 @@ def toeplitz_of_query_minus_key():
     prove_equal(offsets.toeplitz(b, 2, 3), [[b[i - j + 2] for j in range(3)] for i in range(2)])
 
 
-@theorem(of=[offsets.skew, offsets.toeplitz], sizes="all batches, n, m")
+@theorem(
+    of=[offsets.skew, offsets.toeplitz],
+    sizes="all batches, n, m; 2 of up to 6 diagonals, (n, m) = (1, 1), (1, 4), (4, 1), (2, 5), (5, 2), (3, 3)",
+)
 def skew_pinned():
     """out_ij = x[i, j - i + n - 1] for the reshape with one spare column: entry (i, j) of the result stands in the flat array
     at i (n + m - 1) + j + n - 1 = i (n + m) + (j - i + n - 1), and 0 <= j - i + n - 1 < n + m, so that is its row and its

@@ -30,7 +30,7 @@ def stretched(name="p", alpha=ALPHA):
 # what it is
 
 
-@theorem(of=BOTH, sizes="all n, d")
+@theorem(of=BOTH, sizes="all n, d; encode for 2 x 3 positions at n = 3, d = 2")
 def pinned():
     """Row i n + j of extend is the definition, entry by entry, and there are n^2 rows; encode reads the same rows."""
     p, q = stretched()

@@ -142,7 +142,10 @@ def normalized_index_is_length_independent():
     prove_equal(*(index.encode_normalized(array([1]), n, denominator="length") for n in (2, 3)))
 
 
-@theorem(of=[*ABSOLUTE, merge.add, merge.multiply], sizes="all n, d for merging and RoPE; 4 tokens of tables and steps")
+@theorem(
+    of=[*ABSOLUTE, merge.add, merge.multiply],
+    sizes="all n, d for merging and RoPE; 4 tokens, 1 to 3 features and tables of 3, 5, 8 or 9 rows for the rest",
+)
 def content_independent():
     """What x + p adds to a word is p, for every word; the same holds of what Shaw et al. add to keys and T5 to scores. It is
     not so where the encoding belongs to the word (Complex Order), for products, which add x (p - 1) or x p, and for RoPE, which

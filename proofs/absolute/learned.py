@@ -33,7 +33,7 @@ def definition(mask, convention, padding_idx=1):
 # lookup
 
 
-@theorem(of=[learned.encode], sizes="all n, rows, d")
+@theorem(of=[learned.encode], sizes="all n, rows, d; 2 x 2 tokens in a table of 5 rows and 3 features")
 def pinned():
     """A token with row number r gets row r of the table, whatever the table holds; and encode is linear in the table."""
     p, q, c = sized("P", R, D), sized("Q", R, D), symbol("c")

@@ -57,7 +57,7 @@ def position_goes_first():
 # what it does
 
 
-@theorem(of=[merge.add, merge.concatenate], sizes="all n, d = d_p, outputs; d = 3, d_p = 2")
+@theorem(of=[merge.add, merge.concatenate], sizes="all n, d = d_p, outputs; n = 4, d = 3, d_p = 2")
 def concatenation_contains_addition():
     """[x ; p] W = x W_x + p W_p, where W_x and W_p are the upper and the lower rows of W; with W_x = W_p it is (x + p) W_x. So
     whatever a linear map makes of x + p, one makes of [x ; p]."""

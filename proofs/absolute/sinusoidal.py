@@ -130,7 +130,7 @@ def similarity_falls_with_distance():
 
 @theorem(
     of=[sinusoidal.shift_matrix, sinusoidal.encode, pairing.join, pairing.indices],
-    sizes="d = 2, 4, 8; blocks for all d",
+    sizes="3 positions at d = 2, 4, 8; blocks for all d",
     equivalent={
         "shift_matrix: shift = np.zeros_like(cos, shape=(dim, dim))  ->  shift = np.zeros_like(sin, shape=(dim, dim))": "only "
         "the dtype is read, which cos and sin share"

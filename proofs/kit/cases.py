@@ -167,6 +167,12 @@ def at_case(e):
     return e.xreplace(_case) if _case else e
 
 
+def has_size(e):
+    """Whether a size occurs in an expression, or an index that is below a size."""
+    free = e.free_symbols
+    return not _sizes.isdisjoint(free) or any(_bounds[i].free_symbols for i in free & _bounds.keys())
+
+
 def settled(e):
     """An expression in the case that runs, with 0 for an index or a number that can only be 0."""
     if not _case:

@@ -72,6 +72,10 @@ def prove_equal(left, right, mention=()):
     if missing and not special():
         raise NotProved(f"vacuous: {sorted(map(str, missing))} do not occur")
     RECORD.equalities += zip(left.ravel(), right.ravel(), strict=True)
+    sides = [*left.ravel(), *right.ravel()]
+    on_a_path = cases.taken() and all(e.is_number for e in sides)  # where other paths have the size
+    if not (cases._case or on_a_path or any(map(cases.has_size, sides))):
+        RECORD.bare.append(f"{_short(sides[0])} = {_short(right.ravel()[0])}")
 
 
 @_final

@@ -2,6 +2,7 @@
 
 * "all n, d" has as many symbolic sizes, or integers from 0 on, as it names, in `sizes=` and in the sentence; "all positions"
   has a symbol. What holds from 0 on has a size from 0 on, and what "hence" holds for all has `argument=`.
+* If some claims have a size, each has one, or `sizes=` has a clause that says for which numbers it is made.
 * An even size is said to be even: a symbol that only occurs doubled stands for no size.
 * An argument of a call has been a symbol if the sentence or `sizes=` says "all", "any" or "every" before its name.
 * Its entries have not been equal or numbers throughout, and a mask has been more than one.
@@ -58,7 +59,7 @@ def check(t):
     written = _copied(t) or _void(t) or _paths(t) or _left_out(t) or _never_zero(t)
     if t.is_example:
         return written or _ends(t.sizes) or _for_all(t.statement)
-    return written or _sizes(t) or _least(t) or _trivial(t) or _expected(t) or _nowhere() or _turns(t)
+    return written or _sizes(t) or _bare(t) or _least(t) or _trivial(t) or _expected(t) or _nowhere() or _turns(t)
 
 
 def _copied(t):
@@ -267,10 +268,22 @@ def _sizes(t):
     return ""
 
 
+def _bare(t):
+    """A claim without a size beside claims with one, where all that `sizes=` says is all sizes."""
+    if RECORD.bare and RECORD.sizes and not RECORD.loops and all(map(sizes_said, t.sizes.split(";"))):
+        return f"says {t.sizes!r}, and its claim {RECORD.bare[0]} has no size; say for which numbers, as in 'all n; d = 2'"
+    return ""
+
+
 def _of_sizes(items):
     """The words for sizes that the items of a list are, or end with."""
     ends = {item.split()[-1] for item in items if re.fullmatch(r"[a-z ]*[a-z]{2,}", item)} | {*items}
     return {word for word in ends if {word, f"{word}s"} & {*SIZES.split()}}
+
+
+def sizes_said(said):
+    """The words for sizes of which a text says all."""
+    return set().union(*(_of_sizes(items) for _, items in _quantified(said)))
 
 
 def _quantified(said):

@@ -27,7 +27,7 @@ from sympy.core.function import AppliedUndef
 
 from posref._contract.kinds import Arrays
 from posref._contract.kinds import Scalar as OfContract
-from proofs.kit import cases, extremes, honest, named, paths, rank
+from proofs.kit import cases, extents, extremes, honest, named, paths, rank
 from proofs.kit.cases import every_case
 from proofs.kit.dtypes import kind_of
 from proofs.kit.mutants import code_of, python_function, swapped, tree
@@ -85,6 +85,7 @@ def check(theorem, sizes=SIZES, with_named=False):
             break
     problem = honest.unlike_any(theorem, _arguments(calls)) or honest.elsewhere(theorem, *_symbols(calls))
     problem = problem or honest.words_left_out(theorem, _words(calls)) or honest.options_left_out(theorem, calls)
+    problem = problem or extents.problem(theorem, calls, *_symbols(calls))
     if problem := problem or _one_name_for_two(calls, theorem):
         raise NotProved(problem)
     if with_named and (missing := named.never_ran(theorem, calls)):

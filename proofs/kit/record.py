@@ -11,6 +11,7 @@ class Record:
     """Obligations met since the theorem began, and the ground that they stand on; dictionaries keep the order of time."""
 
     equalities: list = field(default_factory=list)  # (left, right) that the normal form decided
+    bare: list = field(default_factory=list)  # claims in which no size occurs, each as a text
     facts: list = field(default_factory=list)  # in words, decided by evaluation
     hypotheses: dict = field(default_factory=dict)  # relations that hold by assumption
     denominators: dict = field(default_factory=dict)  # expressions taken as non-zero

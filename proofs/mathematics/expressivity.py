@@ -369,7 +369,7 @@ def wave(n, terms=None):
 
 @theorem(
     of=[rope.rotate],
-    sizes="all n",
+    sizes="all widths; one query and one key, hence all n",
     argument="for 0 < |x| < N = 2n - 1 sin(pi x / N) is not 0, so the kernel is; its weights on beta are the discrete Fourier "
     "series of beta",
 )

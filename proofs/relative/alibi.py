@@ -209,7 +209,9 @@ def key_form_is_invariant_itself():
 # the three forms after softmax
 
 
-@theorem(of=[alibi.bias, offsets, attention.softmax], sizes="all h, n, m, positions; with a mask three keys")
+@theorem(
+    of=[alibi.bias, offsets, attention.softmax], sizes="all h, n, m, positions; with a mask one head, one query, three keys"
+)
 def key_equals_signed():
     """softmax(s + m_a j) = softmax(s + m_a (j - i)), with every mask, causal ones among them: the position of the query is
     immaterial, and so is a mistake in it (vLLM #945)."""

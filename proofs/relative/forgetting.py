@@ -55,7 +55,7 @@ def pinned():
 pinned.control_by("forgetting.bias", "key_gate_included", log_gates=symbols("g", 1, 2), form="difference")
 
 
-@theorem(of=[forgetting.bias, attention.softmax], sizes="all h, n, batches; with a mask three keys")
+@theorem(of=[forgetting.bias, attention.softmax], sizes="all h, n, batches; with a mask one head and three keys")
 def a_bias_by_key_is_enough():
     """softmax(s + c_i - c_j) = softmax(s - c_j) under every mask: what a query has forgotten is a constant of its row."""
     s, g = sized("s", B, H, N, N), sized("g", B, H, N)

@@ -33,7 +33,7 @@ def encoded(offset, w, convention, k=K):
 # what it is
 
 
-@theorem(of=ENCODE, sizes="all offsets, k, d")
+@theorem(of=ENCODE, sizes="all offsets, k, d; 2 x 3 offsets at k = 3, d = 4")
 def encode_pinned():
     """Pair t of encode is (sin(o w_t), cos(o w_t)) at o = clip(j - i, -k, k), or at o + k, on every path of the clip."""
     o, w = symbol("o", integer=True), sized("w", H)

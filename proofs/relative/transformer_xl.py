@@ -111,7 +111,10 @@ def interleaved_sinusoid():
 # the shift
 
 
-@theorem(of=[transformer_xl.shift, transformer_xl._shift, skew], sizes="all heads, n, mem")
+@theorem(
+    of=[transformer_xl.shift, transformer_xl._shift, skew],
+    sizes="all heads, n, mem; 2 heads, (n, m) = (3, 3), (2, 5), (1, 4), (1, 1), (4, 6)",
+)
 def shift_pinned():
     """Entry (i, j) of shift is row i's value for the distance i + mem - j, x[i, m - 1 - (i + mem - j)], and exactly 0 where the
     distance is negative, so nothing of another row leaks in."""

@@ -153,7 +153,7 @@ def grid_by_columns():
     prove_equal(axes.grid(2, 3), [[0, 0], [1, 0], [0, 1], [1, 1], [0, 2], [1, 2]])
 
 
-@theorem(of=[axes.rotate_vjepa2], sizes="all n, d; released: d = 4, 6")
+@theorem(of=[axes.rotate_vjepa2], sizes="all n, d; released: one row, d = 4, 6")
 def pinned_vjepa2():
     """convention="paper" is RoPE of adjacent pairs; "released" makes of (a, b), features 2t and 2t + 1, a cos x - b sin x and
     b cos y + a sin y, x and y being the angles 2t mod d/2 and (2t + 1) mod d/2."""

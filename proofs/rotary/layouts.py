@@ -91,7 +91,7 @@ def projection_permuted_as_one_head():
 # what it does
 
 
-@theorem(of=[layouts.convert, pairing.split, pairing.join], sizes="all n, d, rotary_dim; d = 2", as_written="runs")
+@theorem(of=[layouts.convert, pairing.split, pairing.join], sizes="all n, d, rotary_dim; 3 rows at d = 2", as_written="runs")
 def bijection():
     """The opposite conversion undoes a conversion, so it is a permutation; source = target is the identity, and so is every
     conversion of a single pair: a head of width 2 has one layout."""

@@ -253,7 +253,7 @@ def weight_sums(offset):
     return linear_attention.attend(ones, ones, ones[:, :1], *tables, layout="half", feature_map=lambda x: x, causal=False)
 
 
-@theorem(of=WHOLE, sizes="all n, d; witnesses at n = 2")
+@theorem(of=WHOLE, sizes="all n, d; witnesses at n = 2, d = 2, d_v = 1")
 def weights_are_no_average():
     """Without rotation the weights of a row sum to 1. With it they need not: for two tokens with phi = (1, 1) at offset 3 they
     sum to (1 + cos 3) / 2 < 0.01, and the weight of the other token is cos 3 / 2 < -0.49."""

@@ -902,6 +902,33 @@ def entry_of_an_array():
     prove_equal([double(x)[0] + y], [3 * x[0]])
 
 
+def at_one_size_too():
+    """double(x) = 2 x, whose entries add up to 2 x_0."""
+    prove_equal(*entries(None, double(sized("x", N)), 2 * sized("x", N)))
+    x = symbols("x", 1)
+    prove_equal([double(x).sum()], [2 * x[0]])
+
+
+def at_one_length_too():
+    """A score is q_0 k_0 + q_1 k_1, and linear in q."""
+    score = lambda q, d: attention.scores(q, sized("k", M, d), scale=1)
+    (q, r), (i, j), d = (sized("q", N, 2), sized("r", N, size("d"))), (index(N), index(M)), size("d")
+    k = sized("k", M, 2)
+    prove_equal([score(q, 2).at(i, j)], [q.at(i, 0) * k.at(j, 0) + q.at(i, 1) * k.at(j, 1)])
+    prove_equal(*entries(None, score(symbol("c") * r, d), symbol("c") * score(r, d)))
+
+
+def softmax_of(*shape):
+    """A body about scores of this shape."""
+
+    def body():
+        """More in all scores changes no weight."""
+        s = sized("s", *shape)
+        prove_equal(*entries(None, attention.softmax(s + symbol("c").e), attention.softmax(s)))
+
+    return body
+
+
 ONE_FOR_TWO = symbols("c", 1)
 CODE = {"as_written": "formula"}
 SAID = [
@@ -928,6 +955,11 @@ SAID = [
     (itself_beside_another_claim, double, "one", {}, r"compares double\(x\) with itself"),
     (a_result_left_lying, double, "one", {}, r"ignores what double\(x\) returns; compare it"),
     (pinned_by_a_default, double, "one", {}, "takes arguments; a theorem is run without any"),
+    (at_one_size_too, double, "all n", CODE, r"says 'all n', and its claim 2\*x_0 = 2\*x_0 has no size; say for which numbers"),
+    (at_one_length_too, attention.scores, "all n, m, d", {}, "says 'all n, m, d', and scores.* gets the length 2; say for"),
+    (softmax_of(H, 1, M), attention.softmax, "all n, m", {}, "says all n, and softmax.* gets 1 alone"),
+    (of_arguments(double, lambda: sized("x", size("d"))), double, "all n", CODE, "says all n, and calls .* with d alone"),
+    (of_arguments(double, lambda: sized("x", 2 * H)), double, "all h", CODE, "says all h, and calls .* with h alone"),
     (turns_of_which_nobody_knows_how_many, summed, "every n", {}, r"leaves how often a loop runs, with [1n]; compare it"),
 ]
 

@@ -1,0 +1,81 @@
+"""Extents: the lengths that axes had in the calls of a theorem, compared with its `sizes=`, where that says all of some size.
+
+* The axes that a contract names by a letter of `sizes=` have had a symbol: n_query is an n, dim a d, and n_key an n or an m.
+  Where no contract has such an axis, a symbol of another letter does not stand for it, and h does not if it only runs as 2h.
+* Lengths that were numbers are named: each above 1, and 1 in an axis of such a letter.
+"""
+
+import re
+
+import numpy as np
+import sympy as sp
+
+from proofs.kit import honest
+from proofs.kit.named import numbers_in
+from proofs.kit.sized import SizedArray
+
+AXES = {"n": r"n|n_\w+|length", "m": r"m|n_key|n_shard", "d": r"d|dim|d_\w+"}  # names of axes that a letter says
+LETTERS = {*"nmdhkK"}  # none of which stands for another one
+WORDS = {"one": 1, "single": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
+
+
+def problem(t, calls, symbols, plain):
+    """What a theorem says of its sizes and did not run, in words; `symbols` are those of arguments, `plain` not doubled."""
+    said = honest.sizes_said(t.sizes)
+    if t.is_example or not said:
+        return ""
+    ran = [axis for call in calls if not call.case.sizes for axis in _axes(call)]
+    lengths = _not_named(t, said, ran) if any(n.free_symbols for *_, n in ran) else ""
+    return _other_letter(said, ran, symbols, plain) or lengths
+
+
+def _other_letter(said, ran, symbols, plain):
+    """A letter for which no axis of its name, or a symbol of another letter, has run."""
+    names = {s.name.rstrip("'") for s in symbols if s.is_integer and "#" not in s.name}
+    others = names - said - (LETTERS - ({"h"} if "d" in said else set()))
+    for letter in sorted(word for word in said if len(word) == 1 and names):
+        others_own = [word for word in said - {letter, "n"} if letter == "n"]  # of "all n, m" n_key is the m
+        own = [(where, n) for where, name, n in ran if _is(letter, name) and not any(_is(o, name) for o in others_own)]
+        if own and not any(n.free_symbols for _, n in own):
+            return f"says all {letter}, and {own[0][0]} gets {', '.join(sorted({str(n) for _, n in own}))} alone"
+        if not own and letter in LETTERS - {s.name.rstrip("'") for s in plain} and not others:
+            return f"says all {letter}, and calls its functions with {', '.join(sorted(names))} alone"
+    return ""
+
+
+def _not_named(t, said, ran):
+    """A length that was a number and that `sizes=` does not name."""
+    numbers = {*numbers_in(t.sizes), *(n for word, n in WORDS.items() if re.search(rf"\b{word}\b", t.sizes))}
+    for where, name, n in ran:
+        least = 1 if any(_is(word, name) for word in said) else 2
+        if n.is_Integer and n >= least and not numbers & {float(n), float(n * _divisor(name))}:
+            return f"says {t.sizes!r}, and {where} gets the length {n}; say for which numbers, as in 'all n; d = 2'"
+    return ""
+
+
+def _axes(call):
+    """(argument, axis in the contract or "" for a leading one, length) of the arrays of a call."""
+    rules = call.function.contract.arguments if hasattr(call.function, "contract") else {}
+    for name, value in call.arguments.items():
+        shape = getattr(rules.get(name), "shape", None)
+        shape = rules[shape.like].shape if shape and shape.like in rules else shape
+        if not isinstance(value, (SizedArray, np.ndarray)):
+            continue
+        extents = value.extents if isinstance(value, SizedArray) else np.ndarray.__getattribute__(value, "shape")
+        places = {shape.at(k) % len(extents): axis for k, axis in enumerate(shape.axes) if len(extents)} if shape else {}
+        for k, n in enumerate(extents):
+            text = places[k].terms[0].text if k in places else ""
+            if not text.isdigit() and len(re.findall("[a-z_]+", text)) < 2:
+                yield f"{call.function.__name__}({name}=..)", text, sp.sympify(n)
+
+
+def _is(word, axis):
+    """Whether an axis, or a multiple or part of it, is what a word for a size says."""
+    return bool(re.fullmatch(rf"(\d\*)?({AXES.get(word, rf'{word}|{word}_[a-z]+')})(/\d)?", axis))
+
+
+def _divisor(axis):
+    """What the length of an axis such as dim/2 is multiplied by to be that of dim."""
+    factor, times, _ = axis.rpartition("*")
+    _, slash, divisor = axis.partition("/")
+    return 2 if axis == "pairs" else sp.Integer(divisor) if slash else 1 / sp.Integer(factor) if times else 1
