@@ -414,7 +414,7 @@ def sink_left_out():
 
 @theorem(
     of=WHOLE,
-    sizes="all n, m, d; orders of 2, 3, 4 tokens at d = 1",
+    sizes="all n, m, d; orders of two, three and four tokens of one feature",
     argument="a sum over all keys whose summand names a key in k_j and v_j alone is blind to their order; for all n names are "
     "read off the expression; and the equation is decided for generators of S_2, S_3, S_4",
 )

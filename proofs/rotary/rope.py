@@ -396,7 +396,7 @@ def without_the_transpose():
 
 @theorem(
     of=[*ROTATION, alibi.bias, offsets],
-    sizes="all d; the shear at d = 2",
+    sizes="all d; the shear for two features",
     argument="F is f(y, -o), by the hypothesis used three times; so each g(., o) is linear, B(o), and f(., -o) is its adjoint; "
     "<q, B(n - m) k> = <f(q, m), g(k, n)> = <q, B(-m) B(n) k>, so B(n - m) = B(-m) B(n), and by induction B(n) = B(1)^n",
 )
