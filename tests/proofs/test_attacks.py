@@ -911,11 +911,10 @@ def at_one_size_too():
 
 def at_one_length_too():
     """A score is q_0 k_0 + q_1 k_1, and linear in q."""
-    score = lambda q, d: attention.scores(q, sized("k", M, d), scale=1)
-    (q, r), (i, j), d = (sized("q", N, 2), sized("r", N, size("d"))), (index(N), index(M)), size("d")
-    k = sized("k", M, 2)
-    prove_equal([score(q, 2).at(i, j)], [q.at(i, 0) * k.at(j, 0) + q.at(i, 1) * k.at(j, 1)])
-    prove_equal(*entries(None, score(symbol("c") * r, d), symbol("c") * score(r, d)))
+    q, k, i, j, c = sized("q", N, 2), sized("k", M, 2), index(N), index(M), symbol("c")
+    prove_equal([attention.scores(q, k, scale=1).at(i, j)], [q.at(i, 0) * k.at(j, 0) + q.at(i, 1) * k.at(j, 1)])
+    q, k = sized("q", N, size("d")), sized("k", M, size("d"))
+    prove_equal(*entries(None, attention.scores(c * q, k, scale=1), c * attention.scores(q, k, scale=1)))
 
 
 def softmax_of(*shape):
