@@ -224,7 +224,8 @@ def key_heads(settings, heads, kind=None):
     if shared and settings["multi_query"] and not settings["new_decoder_architecture"]:
         return 1
     key = "num_kv_heads" if shared else "num_key_value_heads"
-    if settings.facts and key not in settings.facts["defaults"] and "posref_file" not in settings.file:
+    read = settings.family.get("key_heads") == "read" or key in settings.facts.get("defaults", {key})
+    if not read and "posref_file" not in settings.file:
         return heads  # its class has no such key
     found = settings.count(key) or heads
     if heads and settings.given(key) and heads % found:

@@ -25,7 +25,8 @@ A row says what a configuration does not: `like` another row, then what differs.
     rows        which row of a learned table a token reads (posref.explain.positions); absent: row n; of a bias, its tokens
     heads_by_layer  the key of a list with the number of heads of each layer
     heads_of, key_heads_of  kinds with another number of heads: its key, and for keys what stands there without one
-    key_heads   one: all heads share one key; multi_query: this key says whether they do; attn_config: the key is in there
+    key_heads   one: all heads share one key; multi_query: this key says whether they do; attn_config: the key is in there;
+                read: the module reads a key that its class does not have
     more_key_heads  kinds with that many times the key heads of the file
     decoder_if  the key of the file that makes an encoder a decoder
     asks        False where generate() never gives this module positions
@@ -49,6 +50,7 @@ A row says what a configuration does not: `like` another row, then what differs.
                 of_places: the same of tokens, where no key says it
     rows_key    the key of the number of rows of a table
     whole       the key of the width of all heads together, where it is not hidden_size; the first of several with a value
+    towers      further layers of the same file: {their part: what differs from this row, and `keys`, the names of their keys}
     cross       True where each layer of a decoder also attends to an encoder; or the key that says which layers do
     shared      True where all layers have the same weights; times: the key that multiplies the number of layers
     base        of 2-D sinusoids: a key or a number
@@ -172,6 +174,10 @@ JAMBA: dict[str, Any] = {
     "key_width": "mamba_d_state",
     "convolution": {**MAMBA_1["convolution"], "width": "mamba_d_conv", "bias": "mamba_conv_bias"},
 }
+QUERIES_JOIN = (
+    "not described: all tokens see each other; trained queries join before the last num_blocks layers, where a mask that "
+    "the model predicts may hide patches from them"
+)
 NORMED_STATE = "keys, queries, and what dt is projected from, go through an RMS norm"
 LIGHTNING: dict[str, Any] = {
     "call": "retention.recurrent",
@@ -622,7 +628,37 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
     "qwen3_5_text": {"like": "qwen3_next", "axes": "interleaved", "sections": [11, 11, 10]},
     "qwen3_5_moe_text": {"like": "qwen3_5_text"},
-    "moonshine": {"like": "glm", "partial": 0.9, "causal": None},
+    "moonshine": {
+        "like": "glm",
+        "partial": 0.9,
+        "cross": True,
+        "towers": {
+            "encoder": {
+                "causal": False,
+                "cross": False,
+                "keys": {
+                    f"num_{name}": f"encoder_num_{name}" for name in ("hidden_layers", "attention_heads", "key_value_heads")
+                },
+            }
+        },
+    },
+    "moonshine_streaming": {
+        "like": "glm",
+        "partial": 0.8,
+        "cross": True,
+        "crossing": "learned",
+        "key_heads": "read",
+    },
+    "evolla": {
+        "like": "llama",
+        "head": "hidden",
+        "sees": {
+            "": "after each (num_hidden_layers // aligner_num_add_layers)th layer tokens read latents of "
+            "proteins, without position"
+        },
+    },
+    "EvollaModel": {"like": "evolla"},
+    "eomt_dinov3": {"like": "dinov3_vit", "mask": QUERIES_JOIN},
     "hy_v3": {"like": "llama", "norm": "before"},
     "dbrx": {"like": "llama", "head": "hidden", "key_heads": "attn_config"},
     # hybrids
@@ -831,6 +867,16 @@ FAMILIES: dict[str, dict[str, Any]] = {
         },
     },
     "blt_global_transformer": {"like": "interleaved", "head": "hidden"},
+    "blt_local_encoder": {
+        "like": "blt_global_transformer",
+        "window": EVERY,
+        "sees": {"": "patches then read the tokens of their bytes, without position (modeling_blt.py)"},
+    },
+    "blt_local_decoder": {
+        "like": "blt_global_transformer",
+        "cross": True,
+        "mask": "not described: BltModel gives it the mask of its encoder, with a window of local_attention_window_len",
+    },
     "blt_patcher": {"like": "blt_global_transformer", "window": EVERY},
     "deepseek_ocr2_text": {"like": "llama", "head": "hidden"},
     "deepseek_ocr2_encoder": {"like": "qwen2", "causal": None},
@@ -994,7 +1040,7 @@ ROBERTA = (
 )
 SAM = (
     "deepseek_ocr2_sam_vision_model got_ocr2_vision pp_formulanet_vision sam_hq_vision_model sam_vision_model slanext_vision "
-    "unlimited_ocr_sam_vision_model"
+    "unlimited_ocr_sam_vision_model pp_chart2table_vision"
 )
 LEARNED_CAUSAL = "clvp_decoder git gpt-sw3 gpt2 imagegpt openai-gpt"
 TOWERS = (  # causal, and never asked to continue a text
@@ -1058,6 +1104,29 @@ FAMILIES |= {
         },
     },
     "data2vec-vision": {"like": "beit"},
+    "eomt": {"like": "learned", "mask": QUERIES_JOIN},
+    "videomt": {"like": "eomt"},
+    "cohere_asr": {"like": "ctrl", "cross": True, "head": "head_dim"},
+    "seggpt": {
+        "like": "learned",
+        "encoding": "decomposed",
+        "only": {"use_relative_position_embeddings": (True,)},
+        "patches": "row and column of each patch within its picture, above whose lower half the prompt stands; a learned table "
+        "at the input is resized to the upper half, and read by both",
+    },
+    "sam3_lite_text_text_model": {
+        "like": "llama",
+        "encoding": "none",
+        "instead": "learned",
+        "head": "hidden",
+        "causal": False,
+        "kinds": {"every": 512, "at": 0, "also": (-1,), "then": "conv", "else": "full_attention", "keys": ()},
+        "only": {"use_repmixer_blocks": (True,)},
+        "text": "counted from 0; the table is stretched to the length of the text",
+    },
+    "semantic": {"like": "learned_causal", "rows_key": "block_size", "asks": False},
+    "coarse_acoustics": {"like": "semantic"},
+    "fine_acoustics": {"like": "semantic", "causal": False},
     "big_bird": {"like": "learned"},
     "bigbird_pegasus": {"like": "blenderbot"},
     "luke": {

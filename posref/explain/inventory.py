@@ -87,9 +87,11 @@ REASONS = {
         "RoPE of row and column in turn, and windows on both sides": "neomme",
         "2-D sinusoids, which a network scales in each layer, are added to queries and keys; sinusoids of the boxes of objects "
         "stand beside their features": "dab-detr",
-        "a learned table at the input, and learned terms for rows and columns in the scores": "seggpt",
         "rotations in the first head alone, and masks of blocks": "qwen2_5_omni_dit",
-        "rotations by frame, by row and by column, each of a third of a head": "minimax_m3_vl_vision vjepa2",
+        "rotations by frame, by row and by column, each of a third of a head": "minimax_m3_vl_vision",
+        "thirds of a head by frame, row and column; no rotation: the two features of a pair turn by different frequencies": (
+            "vjepa2"
+        ),
         "rotations by row and column of queries and keys, of which convolutions join several": "efficientloftr",
         "part of queries, keys and values rotates": "clvp_encoder",
         "terms of sinusoids of the distance, as in Transformer-XL, within blocks of frames": "gemma3n_audio gemma4_audio",
@@ -98,10 +100,11 @@ REASONS = {
         "Inkling's bias, of queries and keys whose lengths are cut, with sinks made of the tokens": "inkling2_text",
         "rows of codebooks: each of them has weights of its own": "moshi_depth",
         "a learned table at the input; layers see windows of the picture": "hiera",
-        "a learned table at the input; trained queries join in the last layers": "eomt videomt",
-        "as in DINOv3; trained queries join in the last layers": "eomt_dinov3",
-        "a learned table at the input; not compared, since transformers maps its configuration to no module": (
-            "bridgetower_vision_model idefics_vision"
+        "a learned table at the input; not compared, since transformers makes no module of this configuration alone": (
+            "idefics_vision"
+        ),
+        "a learned table at the input, and heads of 64 features; not compared, since its attention is one call of PyTorch": (
+            "bridgetower_vision_model"
         ),
         "learned tables of tokens, and of frames, rows and columns of a video": "tvp",
         "learned tables of places and of boxes in two streams, whose scores are added": "lilt",
@@ -109,13 +112,6 @@ REASONS = {
         "trained latents read the patches, which have no term here": "idefics_perciever",
         "the mean of a group of patches reads them; it has no term for position": "molmo2_adapter",
         "convolutions and sinusoids at the input of sound, sinusoids at that of text; learned vectors for offsets": "speecht5",
-        "a learned table at the input, stretched to the length of the text; the first and last layers are convolutions": (
-            "sam3_lite_text_text_model"
-        ),
-        "as in SAM; not compared, since transformers has no module of its own for it": "pp_chart2table_vision",
-        "RoPE in interleaved pairs; patches of bytes read these layers, or they read patches": (
-            "blt_local_decoder blt_local_encoder"
-        ),
         "latent attention with RoPE; windowed layers have widths, heads and a base of their own (swa_ keys)": "dots3_note_text",
         "RoPE of half of a head; released files write its sizes in whisper_config": "dots3_note_audio_encoder",
         "attention to the memory rotates by row and column; convolutions join the memory": (
@@ -134,10 +130,7 @@ REASONS = {
         "layers above two towers, which add no position": "bridgetower",
         "layers above the described ones, which add no position": "videoprism_vision_model",
         "an indexer chooses blocks of tokens by one key for each": "glm5_next_text qwen4_exp_text",
-        "a table at the input of the decoder, and attention to the encoder": "cohere_asr",
-        "as in the decoder, and all frames see each other": "moonshine",
-        "RoPE in the decoder; the encoder's frames that it reads have a learned table": "moonshine_streaming",
-        "RoPE; after some layers tokens read those of proteins": "evolla EvollaModel",
+        "trained latents read the tokens of the protein, without a term for position": "evolla EvollaModel",
         "as in PE audio; not compared, since its module needs timm": "pe_audio_video_encoder",
         "terms of sinusoids of the distance, factored or shifted, of tokens that each block pools": "funnel",
         "convolutions, and attention to the prompt without a term for position": (

@@ -1,5 +1,6 @@
 """The layers of one part of a model, described and put into groups that do the same with position."""
 
+import copy
 import functools
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,16 @@ from posref.explain.slips import slips
 
 def groups(settings):
     """A `Layer` for each set of layers of this part that treat position alike; layers without softmax or state are left out."""
+    found = _own(settings)
+    for name, row in settings.family.get("towers", {}).items():
+        tower = copy.copy(settings)  # of the same file, whose keys have other names
+        tower.path = ".".join(filter(None, (settings.path, name)))
+        tower.family, tower.names = {**settings.family, "towers": {}, **row}, {**settings.names, **row["keys"]}
+        found += groups(tower)
+    return found
+
+
+def _own(settings):
     describe = GROUPS.get(settings.family["encoding"], unrotated_layers.groups)
     masked = [masks.described(settings, group) for group in describe(settings)]
     counted = [replace(group, positions=positions(settings, group)) for group in masked]
@@ -22,9 +33,19 @@ def groups(settings):
         indices = sorted(i for group in counted for i in group.indices)
         counted.append(replace(masks.cross_attention(counted[0]), indices=indices))
     windows = settings.family["encoding"] == "swin"  # of sound, beside a text encoder of the same module
-    if not windows and settings.facts.get("module") in masks.CROSSING and settings["add_cross_attention"]:
-        counted += [masks.cross_attention(group) for group in counted]
+    crossing = settings.facts.get("module") in masks.CROSSING and settings["add_cross_attention"]
+    if not windows and (crossing or (describe is _rotary and settings.family.get("cross"))):
+        counted += [_crossing(settings, group) for group in counted]
     return [replace(group, slips=slips(group)) for group in [*counted, *state_layers.groups(settings)]]
+
+
+def _crossing(settings, group):
+    """The attention to an encoder, whose tokens may have a table of their own."""
+    found = replace(masks.cross_attention(group), encoding=settings.family.get("crossing", "none"))
+    if found.encoding == "none":
+        return found
+    words = "the row of the table for each of these tokens, counted from 0, is added before the decoder reads them"
+    return replace(found, call=None, table=settings.count("max_position_embeddings"), further_keys=words)
 
 
 def _rotary(settings):

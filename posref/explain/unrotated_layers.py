@@ -310,10 +310,11 @@ def _xlnet(settings, group):
 
 def _decomposed(settings, group):
     """A window is padded, and its patches see the padding; each side has its own table (modeling_sam.py)."""
-    patches = settings.count("image_size") // settings.count("patch_size")
-    side = settings.count("window_size") if group.kind == "window_attention" else patches
-    table = patches**2 if settings["use_abs_pos"] else None
-    return {"call": "decomposed.bias", "height": side, "width": side, "input_table": table}
+    height, width = (side // settings.count("patch_size") for side in sides(settings, "image_size"))
+    table = height * width if settings["use_abs_pos"] else None
+    if group.kind == "window_attention":
+        height = width = settings.count("window_size")
+    return {"call": "decomposed.bias", "height": height, "width": width, "input_table": table}
 
 
 def _swin_with_cls(settings, group):

@@ -26,8 +26,7 @@ TYPES = (
 )
 # rotary types of which nothing is said: their position has not been read
 UNREAD = (
-    "EvollaModel blt blt_local_decoder blt_local_encoder dots3_note_audio_encoder dots3_note_text "
-    "edgetam_video efficientloftr eomt_dinov3 evolla minimax_m3_vl_vision moonshine_streaming "
+    "blt dots3_note_audio_encoder dots3_note_text edgetam_video efficientloftr minimax_m3_vl_vision "
     "musicflamingo neomme pe_audio_video_encoder pe_video_encoder qwen2_5_omni_dit sam2_video "
     "sam3_tracker_video"
 )

@@ -35,7 +35,7 @@ CALLS = ("attentions", "softmaxes")
 COUNTERS = {"position_ids": position_ids, "learned": learned}
 CROSS = re.compile("EncDec|encoder_attn|encoder_decoder_attention|cross")
 TERM = re.compile(r"(^|[._])pos(_|[.]|$)|position|relative|rotary|inv_freq")
-MASKED_OUTSIDE = ("blt_global_transformer",)  # BltModel gives it a mask that it does not make itself
+MASKED_OUTSIDE = ("blt_global_transformer", "blt_local_encoder")  # BltModel gives them a mask that they do not make
 U = 2.0**-24  # unit roundoff of float32, in which transformers calculates tables and turns
 
 
@@ -241,7 +241,8 @@ def judge(model_type, groups, record):
     if "read" in configuration.family(model_type):
         record = record._replace(turns=[], attentions=[], tables=[], norms=[], softmaxes=[])
     stacks = {group["part"] for group in groups} - {""}
-    other = tuple(f"{stack}." for stack in STACKS if stacks and stack not in stacks)  # a stack that is not described
+    one_is_not = stacks and all(group["part"] for group in groups)
+    other = tuple(f"{stack}." for stack in STACKS if one_is_not and stack not in stacks)  # a stack that is not described
     record = record._replace(attentions=[call for call in record.attentions if not call.layer.startswith(other)])
     said = {(layer["part"], i, crossed(layer)): layer for layer in groups for i in layer["indices"]}
     aspects, drifted = {key: {} for key in said}, []
@@ -252,6 +253,8 @@ def judge(model_type, groups, record):
         record = in_order(record)
     for call in record.attentions:
         key = place(call.layer, stacks, said)
+        if call.layer.startswith("cross_attn_layers") and not key[2]:  # patches that read bytes of BLT
+            continue
         if key not in said:
             drifted.append(f"layer {named(key)} attends and is not explained")
             continue
@@ -379,7 +382,9 @@ def attention(layer, call, record, aspects):
 
 def loudness(layer, call, record):
     """Queries are those of the projection, or of their norm, times the explained factor: a rotation keeps their length."""
-    made = [norm.after for norm in record.norms if norm.layer == call.layer] or record.projected.get(f"{call.layer}.q_proj", [])
+    made = [norm.after for norm in record.norms if norm.layer == call.layer]
+    if not made or CROSS.search(call.layer):  # BLT norms what its queries are projected from
+        made = record.projected.get(f"{call.layer}.q_proj", [])
     sizes = [np.linalg.norm(x) for x in made if x is not None and x.size == call.q.size]
     before = layer["softmax_scale"] if call.keywords.get("scaling") == 1.0 else 1.0  # queries may be scaled already
     factor, found = layer["query_scale"] * (before or 1.0) * layer["magnitude"], np.linalg.norm(call.q)
@@ -398,8 +403,8 @@ def loudness(layer, call, record):
 def mask(layer, call, aspects):
     """Which keys each query sees, square or not, against what is said."""
     rows, keys = call.q.shape[-2], call.k.shape[-2]
-    added = call.mask[(call.mask > -1e4) & (call.mask != 0)] if call.mask is not None and call.mask.dtype != bool else ()
-    if len(added) and not layer.get("bias") and not layer["selected"]:
+    added = call.mask[call.mask > -1e4] if call.mask is not None and call.mask.dtype != bool else np.zeros(1)
+    if np.ptp(added) and not layer.get("bias") and not layer["selected"]:  # a softmax ignores what all keys share
         yield f"its mask adds {added[:4]}, explained as without a bias"
     if layer["model_type"] in MASKED_OUTSIDE and call.mask is None:
         aspects["mask"] = "the model around it makes its mask"
@@ -942,7 +947,7 @@ def decoding(model_type, cached=6):
         if not np.array_equal(visible, expected[cached:, models.TOKENS - visible.shape[-1] :]):
             yield f"{call.layer}: after {cached} cached tokens its mask is {visible.astype(int).tolist()}"
     read = models.rows_read(model, models.step(model, cached))
-    for name, rows in read.items() if len(counted) == 1 else ():
+    for name, rows in read.items() if len(counted) == 1 and any(group.get("table") for group in groups) else ():
         expected = counted_after(*counted, rest, cached)
         if not np.array_equal(rows, expected):
             yield f"after {cached} cached tokens {name} reads rows {rows}, explained as {expected}"
@@ -960,7 +965,8 @@ def counted_after(expression, n, c):
 def enters(model_type):
     """Tables at the input that are explained and change nothing: other rows must change what the first layer is given."""
     file = models.keys(model_type)
-    if not any(group.get("table") and group["encoding"] in ("learned", "learned_2d", "sinusoidal") for group in of_text(file)):
+    own = [group for group in of_text(file) if not crossed(group)]
+    if not any(group.get("table") and group["encoding"] in ("learned", "learned_2d", "sinusoidal") for group in own):
         return
     model = models.build(models.configuration(file))
     if of_text(file)[0]["encoding"] == "learned_2d":
@@ -979,7 +985,7 @@ def enters(model_type):
 def padding(layer, call, kept, record):
     """Whether a token sees keys of padding: by the mask, and by the output."""
     n, keys = len(kept), call.k.shape[-2]
-    if layer is None or keys % n:
+    if layer is None or keys % n or layer["model_type"] in MASKED_OUTSIDE:
         return
     visible = seen_by(call.mask) if call.mask is not None else np.ones((n, keys), bool)
     if visible.shape == (n, keys) and visible[kept][:, np.tile(~kept, keys // n)].any():
@@ -1058,7 +1064,9 @@ def compare_tables(layers, tables):
     for table in tables:
         # Molmo2 has both tables where rope_scaling_layers names every layer; DeepSeek-V4 turns windowed layers alone by main
         windowed = any(layer["kind"] == "sliding_attention" for layer in layers) and "compressor" not in table.module
-        unused = table.module == "rotary_emb_unscaled" or (table.layer_type == "main" and not windowed)
+        unused = table.module.startswith(("rotary_emb_unscaled", "protein_encoder.")) or (
+            table.layer_type == "main" and not windowed
+        )
         if said and not unused and not any(same(table, *one) for one in said):
             yield f"table {table.module} {table.layer_type or ''} ({len(table.frequencies)} pairs) is not explained"
     for frequencies, magnitude in said:

@@ -32,11 +32,22 @@ import transformers
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoModel, DynamicCache, EncoderDecoderCache
 from transformers.modeling_utils import AttentionInterface
-from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_MAPPING_NAMES
+from transformers.models.auto.configuration_auto import (
+    CONFIG_MAPPING,
+    CONFIG_MAPPING_NAMES,
+    SPECIAL_MODEL_TYPE_TO_MODULE_NAME,
+)
 from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 from tests.settings import settings
 
+# types of parts of released files that its mapping does not list
+CONFIG_MAPPING_NAMES |= {
+    "semantic": "BarkSemanticConfig",
+    "coarse_acoustics": "BarkCoarseConfig",
+    "fine_acoustics": "BarkFineConfig",
+}
+SPECIAL_MODEL_TYPE_TO_MODULE_NAME.update(dict.fromkeys(("semantic", "coarse_acoustics", "fine_acoustics"), "bark"))
 TOKENS = 11  # no other extent of a tiny model is 11, so the axis of the tokens can be told
 LAYERS = 13  # two periods of the longest pattern of layers (6), and a first layer that may differ
 
@@ -61,7 +72,7 @@ SIZES = {"num_hidden_layers": LAYERS} | settings("""
 """)
 SAM = (
     "deepseek_ocr2_sam_vision_model got_ocr2_vision pp_formulanet_vision sam_hq_vision_model sam_vision_model slanext_vision "
-    "unlimited_ocr_sam_vision_model"
+    "unlimited_ocr_sam_vision_model pp_chart2table_vision"
 )
 THREE_AXES = (
     "qwen2_vl_text qwen2_5_vl_text qwen2_5_omni_text qwen3_vl_text qwen3_vl_moe_text qwen3_omni_moe_text paddleocr_vl_text "
@@ -143,6 +154,10 @@ SPECIAL = {  # what a class needs beside its sizes
     "sam3_vit_model": {"patch_size": 8, "window_size": 2, "pretrain_image_size": 16},
     "gpt_neo": {"attention_types": [[["global", "local"], 6], [["global"], 1]], "window_size": 5},
     "dpt": {"backbone_config": None},
+    "moonshine": {"encoder_num_hidden_layers": 3, "decoder_num_hidden_layers": 3, "decoder_num_attention_heads": 8},
+    "seggpt": {"image_size": [64, 32]},
+    **{name: {"cross_attn_k": 1} for name in ("blt_local_encoder", "blt_local_decoder")},
+    "moonshine_streaming": {"num_key_value_heads": 4, "encoder_config": {"hidden_size": 64}},
     "trocr": {"is_decoder": True},
     **{
         name: {"num_conv_pos_embeddings": 6}
@@ -197,15 +212,20 @@ SPECIAL = {  # what a class needs beside its sizes
     "minimax_m3_vl_text": {"layer_types": ["full_attention", "minimax_m3_sparse"] * 6 + ["full_attention"]},
     "deepseek_v4": {"compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 3}},
 }
+STACKS_ALONE = {  # the stack that is described apart from the other parts of its model
+    "cohere_asr": "CohereAsrDecoder",
+    "moonshine_streaming": "MoonshineStreamingDecoder",
+    "pp_chart2table_vision": "GotOcr2VisionEncoder",
+}
 WITH_CHANNELS = ("pocket", "mimi", "pe_audio_encoder")  # of the sound
 CROSSING = (
-    "blip_2_qformer musicgen_decoder canary_decoder instructblip_qformer instructblipvideo_qformer pix2struct_text_model "
-    "pp_formulanet_text trocr blip_text_model"
+    "blip_2_qformer musicgen_decoder canary_decoder cohere_asr moonshine_streaming instructblip_qformer "
+    "instructblipvideo_qformer pix2struct_text_model pp_formulanet_text trocr blip_text_model"
 )
 ANY_PICTURE = ("dinov3_vit", "step3p5_vision", "pixtral", *HYBRID_ENCODERS.split())  # which take a picture that is no square
 NORM = re.compile(r"^(q|k|qk|query|key|q_b|kv)_?(layer)?_?norms?$")
 POSITIONS = re.compile(
-    r"^(embed_positions|(char_)?position_embeddings?|wpe|positions_embed|position_embeds_layer|row_embedder|column_embedder)$"
+    r"^(embed_positions|pos_emb|(char_)?position_embeddings?|wpe|positions_embed|position_embeds_layer|row_embedder|column_embedder)$"
 )
 TABLES_OF_T5 = re.compile(r"\.(relative_attention_bias|rel_attn_embed)$|(?<=rel_pos_bias)$|(?<=rel_pos_[xy]_bias)$")
 STATES = re.compile(
@@ -335,7 +355,7 @@ def configuration(file):
 def build(configuration, *, device="cpu", seed=0):
     """The module of this configuration in float32, with random weights; ValueError if transformers maps it to no module."""
     mapped = type(configuration) in MODEL_MAPPING
-    kind = AutoModel if mapped else _class_of(type(configuration))
+    kind = AutoModel if mapped and configuration.model_type not in STACKS_ALONE else _class_of(type(configuration))
     torch.manual_seed(seed)
     with quiet(), torch.device(device):
         make = kind.from_config if kind is AutoModel else kind._from_config
@@ -365,7 +385,8 @@ def left_padded(model, padding=3):
     """The same inputs with a mask whose first tokens are padding, and the identifiers of padding there."""
     inputs = inputs_of(model)
     mask = (torch.arange(TOKENS) >= padding).long()[None]
-    ids = torch.where(mask == 1, inputs["input_ids"], getattr(model.config, "pad_token_id", None) or 0)
+    kept = (mask == 1).reshape(1, TOKENS, *[1] * (inputs["input_ids"].ndim - 2))  # Bark has rows of several tokens
+    ids = torch.where(kept, inputs["input_ids"], getattr(model.config, "pad_token_id", None) or 0)
     mask = torch.cat([torch.ones_like(mask), mask], dim=1) if "query_embeds" in inputs else mask
     changed = {"input_ids": ids, "attention_mask": mask, "decoder_input_ids": ids, "decoder_attention_mask": mask}
     names = inspect.signature(model.forward).parameters
@@ -437,6 +458,10 @@ INPUTS = {
     "query_embeds": lambda configuration: torch.randn(1, TOKENS, configuration.hidden_size),
     "inputs": lambda configuration: torch.randn(1, TOKENS, configuration.d_model),
     "context": lambda configuration: torch.randn(1, TOKENS, configuration.hidden_size),
+    "prompt_pixel_values": lambda configuration: torch.randn(
+        1, 3, configuration.image_size[0] // 2, configuration.image_size[1]
+    ),
+    "pixel_values_videos": lambda configuration: torch.randn(1, 2, 3, configuration.image_size, configuration.image_size),
     "hidden_states": lambda configuration: torch.randn(
         1, TOKENS, getattr(configuration, "input_dim", configuration.hidden_size)
     ),
@@ -486,6 +511,14 @@ def inputs_of(model):
         inputs["spatial_shapes"] = torch.tensor([GRID])
     if "context" in inputs or "lengths" in names:  # XLM counts tokens of padding without a mask
         inputs["attention_mask"] = torch.ones(1, TOKENS, dtype=torch.long)
+    if configuration.model_type.startswith("blt_local"):  # patches of two bytes, as attention over bytes reads them
+        inputs |= {"inputs_embeds": torch.randn(1, TOKENS, 64), "num_patches": 6, "patch_ids": torch.arange(TOKENS)[None] // 2}
+        inputs["patch_embeds"] = torch.randn(1, 6, getattr(configuration, "hidden_size_global", 64))
+        inputs = {name: value for name, value in inputs.items() if name in names}
+    if configuration.model_type == "fine_acoustics":
+        inputs |= {"codebook_idx": 1, "input_ids": ids[..., None].repeat(1, 1, configuration.n_codes_total)}
+    if configuration.model_type == "seggpt":
+        inputs["prompt_masks"] = inputs["pixel_values"] = inputs["prompt_pixel_values"]
     if configuration.model_type.startswith("musicgen"):  # a row of tokens for each codebook
         inputs["input_ids"] = ids.repeat(configuration.num_codebooks, 1)
     if "decoder_input_ids" in names:
@@ -855,7 +888,7 @@ def _sizes(kind):
 
 def _class_of(configuration):
     """The model class of a part that has no entry in the automatic mapping: the one whose `config_class` it is."""
-    home = configuration.__module__.replace("configuration_", "modeling_")
+    home = configuration.__module__.replace("configuration_", "modeling_").replace("pp_chart2table", "got_ocr2")
     with quiet():
         file = importlib.import_module(home)
     found = [
@@ -866,6 +899,8 @@ def _class_of(configuration):
         and kind.__module__.rpartition(".")[0] == home.rpartition(".")[0]
         and _annotated(kind) == configuration.__name__
     ]
+    if configuration.model_type in STACKS_ALONE:
+        return vars(file)[STACKS_ALONE[configuration.model_type]]
     if not found:
         raise ValueError(f"no module of {home} takes {configuration.__name__}")
     return min(

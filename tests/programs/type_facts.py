@@ -55,9 +55,10 @@ KEYS = (
     "scale_attn_weights seq_len sinusoidal_embeddings sliding_window sliding_window_pattern sliding_window_size "
     "spatial_merge_size spec_size squeeze_factor swa_head_dim swa_num_attention_heads swa_num_key_value_heads text_embed "
     "two_stage use_abs_pos use_absolute_embeddings use_absolute_position_embeddings use_bidirectional_attention "
-    "use_bottleneck use_learned_position_embeddings use_mem_rope use_positional_embedding use_qformer_text_input use_qk_norm "
-    "use_rel_pos use_relative_position_bias use_relative_position_embeddings use_shared_relative_position_bias "
-    "use_sliding_window v_head_dim window_block_indices window_positional_embedding_background_size window_size"
+    "use_bottleneck use_learned_position_embeddings use_mem_rope use_positional_embedding use_qformer_text_input "
+    "use_qk_norm use_rel_pos use_relative_position_bias use_relative_position_embeddings use_repmixer_blocks "
+    "use_shared_relative_position_bias use_sliding_window v_head_dim window_block_indices "
+    "window_positional_embedding_background_size window_size"
 )
 
 FURTHER = {"dots3_note_vision_encoder": {"embed_dim": "hidden_size"}}  # its class refuses it alone
