@@ -105,8 +105,10 @@ def _muse(settings, kind, i):
 
 
 def _base_is_null(settings):
-    """A file that says `rope_theta: null` has no rotation; one that leaves it out has the base of its class."""
+    """A file that says `rope_theta: null`, or has one by kind of layer, has no rotation; one without it that of its class."""
     inside = settings["rope_parameters"] or {}
+    if any(isinstance(value, dict) for value in inside.values()):
+        return True
     return inside.get("rope_theta", 0) is None or ("rope_theta" in settings.raw and settings.raw["rope_theta"] is None)
 
 

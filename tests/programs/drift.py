@@ -404,7 +404,9 @@ def mask(layer, call, aspects):
     """Which keys each query sees, square or not, against what is said."""
     rows, keys = call.q.shape[-2], call.k.shape[-2]
     added = call.mask[call.mask > -1e4] if call.mask is not None and call.mask.dtype != bool else np.zeros(1)
-    if np.ptp(added) and not layer.get("bias") and not layer["selected"]:  # a softmax ignores what all keys share
+    if (
+        added.size and np.ptp(added) and not layer.get("bias") and not layer["selected"]
+    ):  # a softmax ignores what all keys share
         yield f"its mask adds {added[:4]}, explained as without a bias"
     if layer["model_type"] in MASKED_OUTSIDE and call.mask is None:
         aspects["mask"] = "the model around it makes its mask"
