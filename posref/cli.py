@@ -675,7 +675,7 @@ def _of_a_config(arguments):
     `coordinates` receives all three; another one is asked at positions of a text, and the report says so.
     """
     from posref import check
-    from posref.check.implementation import another_layer
+    from posref.check.implementation import another_layer, whole_heads
 
     asked = _of_a_model(arguments)
     known = inspect.signature(check.check_rope).parameters.keys() - NEVER_OF_A_CONFIG
@@ -695,10 +695,13 @@ def _of_a_config(arguments):
         if asked.axes:
             report.skipped("time, row and column", TEXT_ALONE)
         if asked.place:
-            report.skipped(
-                "heads",
-                f"only the rotated features were asked; not asked: that they are {asked.place}, and the scale of scores",
-            )
+            if report.ok:
+                whole_heads(report, function, arguments.config, arguments.layer, arguments.part, asked.head_dim, **options)
+            if report.checks[-1].name == "heads":
+                report.skipped("scores", "their scale was not asked")
+            else:
+                words = f"that they are {asked.place}, and the scale of scores"
+                report.skipped("heads", f"only the rotated features were asked; not asked: {words}")
         if asked.pictures:
             report.skipped("pictures", f"their rotation was not checked; it is chosen with {' or '.join(asked.pictures)}")
         return report

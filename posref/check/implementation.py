@@ -36,6 +36,7 @@ from posref.check.stages.shapes import (
 )
 from posref.check.tensors import dtype_name
 from posref.check.verdict import ALL, blind, decided, judged
+from posref.check.wrong_elements import columns
 from posref.explain import explanation
 from posref.explain import presets as released
 from posref.explain import sources as shipped
@@ -169,6 +170,46 @@ def another_layer(report: Report, fn: Callable[..., Any], source: Any, **asked: 
                 report.diagnosis, report.advice = [Finding(f"rotation_of_{place}".replace(" ", "_"), words, remedy)], [remedy]
                 report.ambiguous = [line for line in report.ambiguous if not line.endswith(ALL)]
                 return
+
+
+def whole_heads(report: Report, fn: Callable[..., Any], source: Any, layer: Any, part: Any, width: int, **asked: Any) -> None:
+    """Ask for whole heads of `width` features where the function turns their last ones so: the others pass as they are."""
+    ways = asked.get("to"), asked.get("to_positions"), asked.get("axes", "bhnd"), asked.get("positions", "batch")
+    try:
+        name, settings = released.op_and_settings(source, layer, part, asked.get("layout"))
+        caller = Caller(fn, ops.op(name), *ways)
+        a = caller.op.make(**settings | {name: asked[name] for name in ("positions", "max_position") if name in asked})
+        draw, first = np.random.default_rng(0), width - a["x"].shape[-1]
+        rest = (2 * draw.integers(-32, 32, (*a["x"].shape[:-1], first)) + 1) / 8  # exact in each dtype, and never 0
+        got = caller(Arguments(a | {"x": np.concatenate([rest, a["x"]], axis=-1)}))
+    except (ValueError, Misbehaved):  # layers that ask for several things; a function of the turned features alone
+        return
+    if got.shape[-1] != width:
+        return
+    question, turned = engine.Question(caller.op, a, models(caller.dtype, a)), got[..., first:]
+    factor = 1.0 if is_right(question, turned) else float(np.linalg.norm(turned) / np.linalg.norm(question.right))
+    if factor == 0 or not is_right(question, turned / factor):
+        return  # it turns all of what it receives, or the first features
+    if not (words := _changed(got[..., :first], rest, width - first, factor)):
+        report.passed("heads", f"whole ones of {width} features, of which the last {width - first} turn")
+        return
+    said = f"in whole heads of {width}, {words}"
+    remedy = f"Return the others as they are, and turn and multiply the last {width - first} alone."
+    report.failed("heads", said)
+    report.diagnosis.append(Finding("other_features_changed", said, remedy))
+    report.advice.append(remedy)
+
+
+def _changed(others: np.ndarray, given: np.ndarray, rotated: int, factor: float) -> str:
+    """What is wrong with a whole head whose last features turn; empty if nothing is."""
+    wrong, words = others != given, list[str]()
+    if wrong.any():
+        factors = np.unique((others / given)[wrong])
+        where = columns(wrong).removeprefix("; all in ") or f"the first {others.shape[-1]} features"
+        words.append(f"{where}, which do not turn, come back {f'times {factors[0]:g}' if len(factors) == 1 else 'changed'}")
+    if factor != 1:
+        words.append(f"the last {rotated} are turned, and {factor:.4g} times as long as they should be")
+    return "; ".join(words)
 
 
 def contract(

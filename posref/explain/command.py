@@ -79,6 +79,7 @@ class Question(NamedTuple):
     pictures: Sequence[str] = ()  # options that choose the rotations of pictures
     turning: dict[str, Any] | None = None  # of a layer without positions: what the others are asked for
     place: str = ""  # which features of a head these are, where the function receives them alone
+    head_dim: int = 0  # of such a layer
 
 
 def question(file, layer=None, part=None, layout=None):
@@ -101,7 +102,8 @@ def question(file, layer=None, part=None, layout=None):
         for group in explained.layers
         if group.encoding == "rope" and group.head_dim > output.attending(group)
     ]
-    return Question("rope", rope_arguments(file, layer, part, layout), axes, pictures, place=" or ".join(dict.fromkeys(places)))
+    place = " or ".join(dict.fromkeys(places))
+    return Question("rope", rope_arguments(file, layer, part, layout), axes, pictures, place=place, head_dim=first.head_dim)
 
 
 def _text(file, layer, part):

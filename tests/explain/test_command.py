@@ -186,6 +186,43 @@ def test_what_a_function_of_the_rotated_features_cannot_show_is_said(file, tmp_p
         assert ("that they are the last 16 of 48" in capsys.readouterr().out) == said
 
 
+WHOLE = """
+import numpy as np
+
+def turned(x, positions):
+    angles = np.asarray(positions)[..., None, :, None] * 1e4 ** (-np.arange(8) / 8)
+    z = (x[..., ::2] + 1j * x[..., 1::2]) * np.exp(1j * angles)
+    return np.concatenate([z.real, z.imag], -1)
+
+def right(x, positions): return np.concatenate([x[..., :-16], turned(x[..., -16:], positions)], -1)
+def part_alone(x, positions): return turned(x.reshape(*x.shape[:-1], 16), positions)
+def last_alone(x, positions): return turned(x[..., -16:], positions)
+def first_features(x, positions): return np.concatenate([turned(x[..., :16], positions), x[..., 16:]], -1)
+def others_doubled(x, positions): return np.concatenate([2 * x[..., :-16], turned(x[..., -16:], positions)], -1)
+def others_rounded(x, positions):
+    return np.concatenate([x[..., :-20], x[..., -20:-16] // 1, turned(x[..., -16:], positions)], -1)
+def scaled_at_the_start(x, positions):
+    return np.concatenate([x[..., :-16], (2 if x.shape[-1] > 16 else 1) * turned(x[..., -16:], positions)], -1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "words"),
+    [
+        ("right", 0, "heads (whole ones of 48 features, of which the last 16 turn)"),
+        *((name, 0, "that they are the last 16 of 48") for name in ("part_alone", "last_alone", "first_features")),
+        ("others_doubled", 1, "heads of 48, the first 32 features, which do not turn, come back times 2."),
+        ("others_rounded", 1, "heads of 48, features 28 to 31, which do not turn, come back changed."),
+        ("scaled_at_the_start", 1, "heads of 48, the last 16 are turned, and 2 times as long as they should be."),
+    ],
+)
+def test_whole_heads_keep_what_does_not_turn(file, tmp_path, capsys, name, code, words):
+    (tmp_path / "mine.py").write_text(WHOLE, encoding="utf-8")
+    config = file({"model_type": "deepseek_v3", **SIZES, "qk_rope_head_dim": 16, "qk_nope_head_dim": 32})
+    assert cli.main(["check", f"{tmp_path / 'mine.py'}:{name}", "--config", str(config)]) == code
+    assert words in capsys.readouterr().out
+
+
 def test_a_layer_of_a_text_is_chosen_before_one_of_a_picture(file, capsys):
     """Layer 3 of the text does not turn, though layer 3 of the tower does; and a contract has the numbers of its schedule."""
     scaled = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "rope_theta": 5e5}
