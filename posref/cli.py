@@ -61,7 +61,10 @@ CHECK_OPTIONS = {
     "to_positions": ("CONVERTER", "the same for positions, where --to would round them"),
     "max_position": ("N", "largest position used, for a shorter table"),
     "seed": ("N", "also call with sizes, positions and numbers that are drawn from this seed"),
-    "positions": ("FORM", "shared: one-dimensional positions; range: none are passed; offset: one integer"),
+    "positions": (
+        "FORM",
+        "shared: one-dimensional positions; range: none are passed, or how many there are; offset: one integer",
+    ),
     "model": ("MODEL", "demand one precision, for instance bf16-f32math"),
 }
 

@@ -37,7 +37,9 @@ class Caller:
     """`fn`, called with copies in its own tensors and axes, its result as float64. What it binds itself is not passed."""
 
     def __init__(self, fn: Any, op: Op, to: Any, to_positions: Any, axes: str, positions: str):
-        self.fn, self.op, self.axes, self.positions = fn, op, axes, positions
+        self.fn, self.op, self.axes = fn, op, axes
+        self.lengths = positions == "lengths"  # how many there are, in the place of each array of positions
+        self.positions = "range" if self.lengths else positions
         self.to = to or (lambda a: a)
         self.to_positions = to_positions or self.to
         self.plain = to is None
@@ -54,7 +56,7 @@ class Caller:
 
     def others(self) -> Iterator[tuple[str, "Caller"]]:
         """Calls that may work where this one does not, and what to pass for them."""
-        more = self.axes, self.positions
+        more = self.axes, "lengths" if self.lengths else self.positions
         for module, function in (("torch", "from_numpy"), ("jax.numpy", "asarray")):
             if self.plain and module in sys.modules:
                 to = getattr(sys.modules[module], function)
@@ -125,12 +127,16 @@ class Caller:
             with np.errstate(**self.errors):  # theirs; the search that follows has infinities of its own
                 return _entry(self.fn(*placed, **named), a.get("of"))
         except (Exception, SystemExit) as error:
-            shapes = ", ".join(f"{name} {tuple(np.shape(value))}" for name, value in given.items())
+            shapes = ", ".join(
+                f"{name} {value if isinstance(value, int) else tuple(np.shape(value))}" for name, value in given.items()
+            )
             raise Misbehaved(f"it raised {raised(error)}; called with {shapes}") from error
 
     def tensor(self, name: str, a: Arguments) -> Any:
         """An argument as `fn` wants it; None for what it does not receive."""
         value = a[name]
+        if self.lengths and name in PLACED:
+            return int(value.shape[-1])
         if "positions" in name and self.positions in ("range", "offset"):
             return None if self.positions == "range" else int(np.min(value))
         if not isinstance(value, np.ndarray):

@@ -5,9 +5,11 @@ of one table too, of complex numbers or of angles, as in `apply_rotary_pos_emb(t
 specification's, so frequencies and positions are not checked; what the function does with them is. A function that requires
 `position_ids` behind the tables receives tables of all rows.
 `score_mod(score, b, h, q_idx, kv_idx)` and `mask_mod(b, h, q_idx, kv_idx)` of FlexAttention are recognised by their last two
-names, and asked for all scores at once.
+names, and asked for all scores at once. A function of lengths, as `compute_bias(query_length, key_length)` of T5, is recognised
+by its first name, and asked for texts that begin at 0, the queries at their end.
 """
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from itertools import product
@@ -232,6 +234,37 @@ def of_tables(fn: Any, settings: dict[str, Any], to: Any, told: list[str]) -> Ca
         return (to or (lambda array: array))(y.astype(np.float32))
 
     return rotated
+
+
+_LENGTH = re.compile(r"len|^n(_?(q|k|kv|query|key|queries|keys|tokens|ctx))?$|^(seq|q|k|kv)_?size$")
+_PAST = re.compile(r"past|offset|start|cache|prev")
+
+
+def of_lengths(fn: Any, asked: Op, said: bool) -> Callable[..., Any] | None:
+    """`fn(n_query, n_key)`, `fn(n_query, past)` or `fn(n)` as one that receives the number of positions in the place of each
+    array of positions; None for any other function. `said`: the caller says that it receives no positions."""
+    try:
+        parameters = signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    settings = signature(asked.spec).parameters.keys() - set(asked.given)
+    placed = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name not in settings]
+    first, second, *_ = [*(p.name for p in placed), "", ""]
+    if not said and not _LENGTH.search(first):
+        return None
+    if asked.given[0] == "positions":
+        return fn  # type: ignore[no-any-return]
+    if asked.given[:2] != ("query_positions", "key_positions"):
+        return None
+    both = _LENGTH.search(second) or sum(p.default is p.empty for p in placed) >= len(asked.given)
+    if _PAST.search(second):
+        made = lambda n_query, n_key, *rest, **named: fn(n_query, n_key - n_query, *rest, **named)  # noqa: E731
+    elif both:
+        return fn  # type: ignore[no-any-return]
+    else:
+        made = lambda n_query, n_key, *rest, **named: fn(n_key, *rest, **named)[..., n_key - n_query :, :]  # noqa: E731
+    made.__wrapped__ = fn  # type: ignore[attr-defined]
+    return made
 
 
 def of_two_tables(fn: Any, asked: Op, a: Arguments, to: Any, told: list[str]) -> Callable[..., Any]:

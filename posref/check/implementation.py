@@ -66,8 +66,9 @@ def check(
     that its own signature names (`mask` too). It returns one array in the axes of the specification. `to_positions` converts
     integers where `to` would round them. `axes` says how `fn` wants arrays of four axes and returns them: "bhnd", "bnhd", or
     "thd" `(batch n, heads, d)` with positions `(batch n,)`. `positions=` "batch", "shared", "range" (none passed, counted from
-    0) or "offset" (one integer, where they start). `preset` names a released configuration, or a model of `posref.explain`,
-    whose `layer=` and `part=` choose among layers that differ; `model` demands a precision.
+    0; their number, where no other array says it) or "offset" (one integer, where they start). `preset` names a released
+    configuration, or a model of `posref.explain`, whose `layer=` and `part=` choose among layers that differ; `model` demands
+    a precision.
 
     After the first probe other shapes are tried, steps of decoding, positions below 0 and up to 2^31, keys far from their
     queries, long texts and many heads, features as large as outliers, masks with holes and, in torch, whether there is a
@@ -91,12 +92,17 @@ def check(
     op, settings = _asked(name, preset, settings)
     if isinstance(settings.get("frequencies"), ByLength):
         op = op._replace(mistakes=op.mistakes | settings["frequencies"].mistakes(), further=settings["frequencies"].further())
+    if "positions" in _settings(op) and "positions" not in settings and conventions.of_lengths(fn, op, said=False):
+        settings["positions"] = "range"
     a = op.make(**settings)
     with usable(op.spec, settings):
         _known_words(op, a)
-    told = list[str]()
+    told, ways = list[str](), _laid_out(op, settings, a, axes)
     fn = conventions.of_indices(fn, op, a, to, to_positions) or conventions.of_two_tables(fn, op, a, to, told)
-    caller = Caller(fn, op, to, to_positions, *_laid_out(op, settings, a, axes))
+    if "lengths" in ways:
+        fn = conventions.of_lengths(fn, op, said=True) or fn
+        told.append("; it received numbers of positions in their place")
+    caller = Caller(fn, op, to, to_positions, *ways)
     if settings.get("causal") and conventions.makes_its_mask(
         fn, [*caller.tensors(a)], {*inspect.signature(op.spec).parameters}
     ):
@@ -325,6 +331,8 @@ def _laid_out(op: Op, settings: dict[str, Any], a: Arguments, axes: str) -> tupl
     if positions in ("range", "offset"):
         lengths = _lengths(op, settings, a)
         if not all(others and np.ndim(a[name]) == 1 for name, others in lengths.items()):
+            if positions == "range" and all(np.ndim(a[name]) == 1 for name in lengths):
+                return axes, "lengths"
             words = (
                 f"positions={positions} passes no array of positions, and no other array of {op.name} says how many there are"
             )

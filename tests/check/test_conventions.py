@@ -116,6 +116,7 @@ def test_functions_of_transformers(family, name, settings):
     check_rope(fn, dim=16, to=torch.from_numpy, **settings).require()
 
 
+SINES = {"layout": "interleaved"}
 SLOPES = 0.5 ** np.arange(1, 9)
 FLEX = [
     ("alibi.bias", {"heads": 8, "form": "signed"}, lambda score, b, h, q_idx, kv_idx: score + SLOPES[h] * (kv_idx - q_idx), ""),
@@ -132,10 +133,40 @@ FLEX = [
     ("attention.window_mask", {"width": 3}, lambda b, h, q_idx, kv_idx: abs(q_idx - kv_idx) <= 3, "window_one_more"),
     ("position_ids.lambda_mask", {"window": 3, "sinks": 2}, lambda b, h, q_idx, kv_idx: kv_idx <= q_idx, "WINDOW"),
 ]
+LENGTHS = [  # of queries and keys, of queries and what came before, or of all
+    (
+        "attention.causal_mask",
+        {},
+        lambda query_length, key_length: np.tri(query_length, key_length, key_length - query_length) > 0,
+        "",
+    ),
+    ("attention.causal_mask", {}, lambda q_len, past_len: np.tri(q_len, q_len + past_len, past_len) > 0, ""),
+    ("attention.causal_mask", {}, lambda q_len, past_len: np.tri(q_len, q_len + past_len, past_len - 1) > 0, "causal_strict"),
+    ("attention.causal_mask", {}, lambda n: np.tri(n, k=1) > 0, "sees_one_ahead"),
+    ("attention.causal_mask", {"positions": "range"}, lambda a, b: np.tri(a, b, b - a) > 0, ""),
+    (
+        "alibi.bias",
+        {"heads": 8, "form": "signed"},
+        lambda seq_len, heads: SLOPES[:heads, None, None] * (np.arange(seq_len) - np.arange(seq_len)[:, None]),
+        "",
+    ),
+    (
+        "sinusoidal.encode",
+        {"dim": 16, **SINES},
+        lambda max_len, dim: op("sinusoidal.encode").spec(np.arange(max_len), dim=dim, **SINES),
+        "",
+    ),
+    (
+        "sinusoidal.encode",
+        {"dim": 16, **SINES},
+        lambda max_len, dim: op("sinusoidal.encode").spec(np.arange(max_len) + 1, dim=dim, **SINES),
+        "starts_at_one",
+    ),
+]
 
 
-@every(FLEX, name=lambda case: f"{case[0]} {case[3]}")
-def test_functions_of_flex_attention(op, settings, fn, wrong):
+@every(FLEX + LENGTHS, name=lambda case: f"{case[0]} {case[3]}")
+def test_functions_of_indices_and_of_lengths(op, settings, fn, wrong):
     report = check(fn, op, **settings)
     assert report.ok == (not wrong), str(report)
     assert wrong in ("", "WINDOW") or [finding.name for finding in report.diagnosis] == [wrong], str(report)
