@@ -2,6 +2,7 @@
 
 import inspect
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,8 @@ from posref.ops.probe import PLACED
 RESULT = "the result"
 COUNTED = {"batch": "batch", "heads": "heads", "key_heads": "heads", "head_dim": "features", "dim": "features"}
 COUNTED |= {"n_query": "tokens", "n_key": "tokens"}  # others count rows of a table, pixels, buckets
+
+NAMES = {"batch": "batch rows", "heads": "heads", "tokens": "rows", "rows": "rows", "features": "features"}
 
 
 def axes(op: Op, a: Arguments) -> dict[str, tuple[str, ...]]:
@@ -57,3 +60,18 @@ def with_tokens_behind_heads(op: Op, a: Arguments) -> set[str]:
         for name, (batch, heads, tokens, *rest) in ((name, each) for name, each in axes(op, a).items() if len(each) > 2)
         if batch == "batch" and heads in ("heads", "") and tokens in ("tokens", "rows", "") and "tokens" not in rest
     }
+
+
+def names(question: Any) -> list[str]:
+    """What the axes of the result are called, by what they count; two that count alike, or a fixed number, by their place.
+
+    The columns of a mask or of scores are keys.
+    """
+    size = question.right.ndim
+    counted = ("",) * size + axes(question.op, question.a).get(RESULT, ())  # golden cases may have no batch, or no heads
+    called = [NAMES.get(each, "") for each in counted[len(counted) - size :]]
+    if "rows" not in called[:-1] and called[:-1].count("") == 1:
+        called[called.index("")] = "rows"
+    if "rows" in called[:-1] and called[-1] == "rows":
+        called[-1] = "keys"
+    return [name if name and called[:-1].count(name) < 2 else f"axis-{i} slices" for i, name in enumerate(called)]

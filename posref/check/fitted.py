@@ -77,10 +77,27 @@ def of_result(question: Question, got: np.ndarray) -> Iterator[Named]:
         yield from first_that_fits(question, got, every)
 
 
+def of_inputs(question: Question, got: np.ndarray) -> Iterator[Named]:
+    """The result with an input added, subtracted or multiplied: a residual, a gate, a bias that belongs to another step."""
+    arrays = {name: x for name, x in question.a.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.size > 2}
+    changes = {"added to": np.add, "subtracted from": np.subtract, "multiplied with": np.multiply}
+    for name, x in arrays.items() if _telling(question, got) else ():
+        if x.shape != got.shape[got.ndim - x.ndim :]:
+            continue
+        for words, change in changes.items():
+            if explains(question, got, change(question.right, x)):
+                called, bug = f"{name}_{words.split()[0]}", f"{name} is {words} the result"
+                yield _mistake(called, result(partial(_with_input, name=name, change=change)), bug)
+
+
+def _with_input(y: Any, a: Arguments, *, name: str, change: Any) -> Any:
+    return change(y, a[name])
+
+
 def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
     """All that are solved from the output, and the steps."""
     yield from of_steps(question.op.spec, question.a)
-    for of in (of_settings, of_result, of_arrays):
+    for of in (of_settings, of_result, of_inputs, of_arrays):
         yield from of(question, got)
 
 
@@ -284,30 +301,6 @@ def along_heads(question: Question, groups: list[tuple[str, list[str]]]) -> Iter
             if all(x.dtype.kind in "iu" for x in arrays) or way in SHARED:
                 bug = f"{called} {words}"
                 yield _mistake(f"{called}_{way}", _by_head(names, read, texts, heads), bug, "Give each head what its text has.")
-
-
-def heads_read(question: Question, got: np.ndarray) -> Iterator[Named]:
-    """Which head of the keys and values each head of the queries reads, as their answers say."""
-    given = {name: np.asarray(question.a.get(name)) for name in question.op.given}
-    arrays = {name: x for name, x in given.items() if x.ndim == 4 and x.dtype.kind == "f"}
-    shapes = {x.shape[1] for x in arrays.values()}
-    few, many = min(shapes, default=0), question.right.shape[1] if question.right.ndim == 4 else 0
-    if len(shapes) != 2 or not 1 < few < many or got.shape != question.right.shape or many % few:
-        return
-    names = [name for name, x in arrays.items() if x.shape[1] == few]
-    answers = [np.asarray(question.op.spec(**question.a | {n: arrays[n][:, [j] * few] for n in names})) for j in range(few)]
-    bound = question.tolerance[question.models[-1]]
-    fits = [[(ratios(got, y, bound) <= 1).all(axis=(0, 2, 3))] for y in answers]
-    read = np.argmax(fits, axis=0)[0]
-    if not np.any(fits, axis=0).all() or (read == np.arange(many) // (many // few)).all():
-        return
-
-    def wrong(f: Any, a: Arguments) -> Any:
-        made = [f(**a | {n: a[n][:, [j] * few] for n in names}) for j in range(few)]
-        return np.stack([made[j][:, h] for h, j in enumerate(read)], axis=1)
-
-    words = f"heads 0 to {many - 1} of the queries read heads {', '.join(map(str, read))} of {' and '.join(names)}"
-    yield _mistake("other_heads_read", wrong, words, f"Head h reads head h // {many // few}.")
 
 
 SHARED = "tiled_over_texts_and_heads", "repeated_over_heads_and_texts"  # by any array; the others are positions

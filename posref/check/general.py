@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from posref.check import fitted
+from posref.check.axes import names
 from posref.check.engine import Named, Question, distance, ratios, separates, together
 from posref.ops import Arguments, Mistake, result, using
 from posref.ops.common import POSITIONS, rounded
@@ -25,6 +26,17 @@ AXES = {
     4: ("batch_rows", "heads", "rows", "columns"),
 }
 SHIFT, ALONG, END = "Remove the shift by one.", "Index by this axis too: one is read for all.", "Let the index reach both ends."
+FAR = "Remove the shift."
+
+
+def _rolled(i: Any, n: int, by: int) -> Any:
+    return (i - by) % n
+
+
+def _moved_on(i: Any, n: int, by: int) -> Any:
+    return np.clip(i - by, 0, n - 1)
+
+
 ORDERS: dict[str, tuple[Callable[[Any, int], Any], str, str]] = {  # the indices 0 .. n - 1 in another order
     "reversed": (lambda i, n: i[::-1], "are in reverse order", "Keep their order."),
     "one_late": (lambda i, n: (i - 1) % n, "are moved on by one, the last to the first place", SHIFT),
@@ -43,11 +55,17 @@ ORDERS: dict[str, tuple[Callable[[Any, int], Any], str, str]] = {  # the indices
     "first_half_twice": (lambda i, n: i % (n // 2), "are those of the first half, twice", "Count on through both."),
     "second_half_twice": (lambda i, n: n // 2 + i % (n // 2), "are those of the second half, twice", "Count from 0."),
 }
+for _k in (2, -2, 3, -3, 4, -4):
+    _words = f"are moved {'on' if _k > 0 else 'back'} by {abs(_k)}, "
+    ORDERS[f"{'late' if _k > 0 else 'early'}_by_{abs(_k)}"] = (partial(_rolled, by=_k), f"{_words}in a ring", FAR)
+    ORDERS[f"{'late' if _k > 0 else 'early'}_by_{abs(_k)}_at_most"] = (partial(_moved_on, by=_k), f"{_words}up to the end", FAR)
 EVEN = ("halves_exchanged", "first_half_twice", "second_half_twice")  # for an even number of entries
 SHIFTED = ("one_late", "one_early", "one_late_from_the_first", "one_early_to_the_last", "last_repeated", "first_repeated")
 LEAST = dict.fromkeys(ORDERS, 2) | dict.fromkeys(EVEN, 4) | dict.fromkeys(SHIFTED, 3)  # entries that show an order
+LEAST |= {order: int(order.split("_by_")[1][0]) + 3 for order in ORDERS if "_by_" in order}
 LIMITS = ((-np.inf, 1), (1, np.inf), (0, np.inf), (0, 1), (-1, 1), (-np.inf, 2))  # that people choose
 CLOSE = 6  # bits by which a limit lessens the errors: of several it may come near to others within a few times its bound
+SHOWN = 12  # numbers that are listed
 GROWN = 16  # times as many places
 NARROW = {8: "bfloat16", 11: "float16"}
 POWERS = fitted.POWERS
@@ -344,7 +362,9 @@ def _orders(value: np.ndarray, few: bool = False) -> Iterator[tuple[str, int]]:
     batches = max(value.ndim - 2, int(value.ndim == 2)) if few else value.ndim
     for axis, n in enumerate(value.shape if value.ndim in AXES else ()):
         for order in ORDERS if n > 1 else ():
-            if n >= LEAST[order] and (order not in EVEN or n % 2 == 0) and (not order.startswith("all_the") or axis < batches):
+            far = "_by_" in order and (few or axis < value.ndim - 2 or (axis == value.ndim - 1 > 1 and value.dtype.kind == "f"))
+            one = order.startswith("all_the") and axis >= batches
+            if n >= LEAST[order] and (order not in EVEN or n % 2 == 0) and not far and not one:
                 yield order, axis
 
 
@@ -572,8 +592,21 @@ REMOVED = ", which a softmax over the row removes"
 
 
 def relation(question: Question, got: np.ndarray, model: str) -> str:
-    """A fact about all numbers: a common factor or difference, one for each row, or another order."""
-    right, bound = question.right, question.tolerance[model]
+    """A fact about all numbers, or about those of the entries of one axis that are wrong, where the others are right."""
+    right, bound = question.right, np.broadcast_to(question.tolerance[model], question.right.shape)
+    if got.shape != right.shape or (said := _relation(question, got, right, bound)):
+        return said if got.shape == right.shape else ""
+    wrong = ratios(got, right, bound) > 1
+    for axis in range(wrong.ndim - 1):
+        part = np.flatnonzero(wrong.any(axis=tuple(i for i in range(wrong.ndim) if i != axis)))
+        if 0 < len(part) < wrong.shape[axis]:
+            said = _relation(question, *(y.take(part, axis) for y in (got, right, bound)))
+            return said and f"there {said}"
+    return ""
+
+
+def _relation(question: Question, got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> str:
+    """A common factor or difference, limits, a factor or difference that depends on some axes alone, or another order."""
     if got.shape != right.shape or got.size < 3 or not np.isfinite(got).all() or not np.isfinite(right).all():
         return ""
     if not separates(right, 2 * bound):  # then many facts would fit
@@ -595,7 +628,12 @@ def relation(question: Question, got: np.ndarray, model: str) -> str:
         most = 2 * np.count_nonzero(ratios(got, right, bound) > 1) > got.size  # else the bound may be as large as the constants
         if most and distance(got, right + shift, 2 * bound) <= 1:
             return ROW + (_runs(shift.ravel()) if _whole(question) and right.ndim == 2 else REMOVED)
-    return _factors(got, right, bound) or _order(got, right, bound)
+    limits = [*clipped(got, right).items()]
+    for _, mistake in limits if len(np.unique(got)) >= 3 and right.size > got.size // 2 else ():
+        if distance(got, np.asarray(mistake.wrong(lambda: right, {})), 2 * bound) <= 1:
+            return mistake.bug
+    few = np.isin(right, (0, 1)).all()  # bits: some order has them
+    return "" if few else _order(got, right, bound) or _depends(question, got, right, bound)
 
 
 def _runs(shift: np.ndarray) -> str:
@@ -610,18 +648,29 @@ def _runs(shift: np.ndarray) -> str:
     return f": {', '.join(said)}" if len(said) < 5 else ""
 
 
-def _factors(got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> str:
-    """A fact about rows that are the right ones times numbers of their own, as where weights do not sum to 1."""
-    if right.ndim < 2 or right.shape[-1] < 3:
-        return ""
-    large = np.abs(right) == np.abs(right).max(axis=-1, keepdims=True)
-    factors = np.where(large, got / np.where(large, right, 1), 0).sum(axis=-1, keepdims=True) / large.sum(
-        axis=-1, keepdims=True
-    )
-    several = len(np.unique(factors[(factors != 0) & (factors != 1)])) > 2
-    if not several or distance(got, factors * right, 2 * np.abs(factors) * (bound + 2.0**-22 * np.abs(right))) > 1:
-        return ""
-    return f"each row is the right one times a number of its own, {factors.min():.3g} to {factors.max():.3g}"
+def _depends(question: Question, got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> str:
+    """On which axes alone a factor, or a difference, depends: one number for each head, or for each row and column."""
+    called = names(question)
+    bound = 2 * (bound + 2.0**-22 * np.abs(right))
+    for kept in (each for n in range(1, right.ndim) for each in combinations(range(right.ndim), n)):
+        others = tuple(axis for axis in range(right.ndim) if axis not in kept)
+        if np.ptp(right, axis=others).min() == 0 or np.prod([right.shape[axis] for axis in others]) < 3:
+            continue  # fewer numbers have some factor
+        with np.errstate(all="ignore"):
+            factors = (got * right).sum(axis=others, keepdims=True) / (right * right).sum(axis=others, keepdims=True)
+            shifts = np.median(got - right, axis=others, keepdims=True)
+        for words, numbers, made in (("times", factors, factors * right), ("plus", shifts, right + shifts)):
+            most = bound * np.maximum(1, np.abs(numbers)) if words == "times" else bound
+            telling = len(np.unique(numbers)) > 1 and (words == "plus" or not np.isin(numbers, (0, 1)).all())
+            if telling and np.isfinite(made).all() and distance(got, made, most) <= 1:
+                shown = f"{numbers.min():.3g} to {numbers.max():.3g}"
+                if kept == (*range(right.ndim - 1),):
+                    return f"each row is the right one {words} a number of its own, {shown}"
+                each = " and ".join(called[axis].removesuffix("s") for axis in kept)
+                if len(kept) == 1 and numbers.size <= SHOWN:
+                    shown = ", ".join(f"{number:.4g}" for number in numbers.ravel())
+                return f"every number is the right one {words} what depends on {each} alone, {shown}"
+    return ""
 
 
 def _order(got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> str:
@@ -631,7 +680,7 @@ def _order(got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> str:
             continue
         found = [next((j for j in range(len(ours)) if distance(each, ours[j], most[j]) <= 1), -1) for each in theirs]
         if -1 not in found and found != list(range(len(found))) and len({*found}) > 1:  # one entry everywhere is no order
-            return f"; these are the right numbers with the {name.replace('_', ' ')} {', '.join(map(str, found))} in this order"
+            return f"these are the right numbers with the {name.replace('_', ' ')} {', '.join(map(str, found))} in this order"
     return ""
 
 

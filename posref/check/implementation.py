@@ -20,7 +20,7 @@ from posref.check.report import Finding, Report
 from posref.check.rotary import angles, invariants, phases
 from posref.check.stages.gradients import check_gradient
 from posref.check.stages.inputs import far_scores, fine_numbers, large_features, low_scores, other_masks, small_features
-from posref.check.stages.later_questions import is_right, of_lengths_left, overflow, reshaped
+from posref.check.stages.later_questions import is_right, of_lengths_left, other_weights, overflow, reshaped
 from posref.check.stages.positions import far_keys, far_positions, negative_positions
 from posref.check.stages.reads import other_reads
 from posref.check.stages.repeated_calls import call_repeats, reused_buffers, second_call, strides
@@ -574,7 +574,7 @@ def _first(report: Report, caller: Caller, question: engine.Question, got: Any) 
         _of_masked_keys(report, caller, question)
     if not right and not report.diagnosis:
         call_repeats(report, caller, question, got)
-    if not right and not report.diagnosis and np.isfinite(got).all():
+    if not right and not report.diagnosis and np.isfinite(got).all() and not other_weights(report, caller, question, got):
         other_reads(report, caller, question, got)
     if right and report.precision:
         ways = angles.recognized(question, got, report.precision.model)

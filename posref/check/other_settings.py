@@ -86,12 +86,12 @@ def instead(name: str, a: Arguments, op: ops.Op) -> list[tuple[str, Any]]:
 
 
 def as_exponent(base: float, asked: float) -> str:
-    """The exponent that has the same effect as the square of the base asked for, or its root.
+    """The exponent that has the same effect as the square of the base asked for, its root, or 1.
 
     >>> as_exponent(1e8, 1e4)
     ', the same as the exponent 4t/dim'
     """
-    exponent = {asked**2: "4t/dim", asked**0.5: "t/dim"}.get(base)
+    exponent = {asked**2: "4t/dim", asked**0.5: "t/dim", 1: "0, as where 2t/dim is divided in integers"}.get(base)
     return f", the same as the exponent {exponent}" if exponent else ""
 
 

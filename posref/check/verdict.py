@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from posref import ops, pairing
-from posref.check import edits, fitted, frameworks, general, other_settings, weights
+from posref.check import edits, fitted, frameworks, general, indices, other_settings, weights
 from posref.check.engine import Found, Named, Question, ratios
 from posref.check.ranged import MEANING, models
 from posref.check.report import Finding, Precision, Report
@@ -20,6 +20,7 @@ from posref.ops import Mistake
 Read = Callable[[Question, np.ndarray], Iterable[Iterable[Named]]]
 AXES = ("batch", "heads", "n", "dim")
 WRITES = "Check that the function writes its result into the array that it returns."
+MASKED = "Apply this mask too, where another one such as that of padding is applied."
 READS = "Check that the function reads its inputs and returns what it computed."
 ALL = ": all give these numbers here."  # how a line about several mistakes ends
 ROUNDING = 8  # times what is allowed: an error that another order of rounding may leave
@@ -42,7 +43,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         return False
     bad = ~np.isfinite(got)
     if bad.any():
-        report.failed("finite", not_finite(question, bad))
+        report.failed("finite", not_finite(question, got, bad))
         if bad.all():
             return False
 
@@ -62,10 +63,10 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
             yield other_settings.exchanged(question)
         elif np.isin(question.right, (0, 1)).all() and got.size > 2:
             yield other_settings.neighbors(question)
-        yield from (fitted.of_settings(question, got), fitted.of_result(question, got))
+        yield from (fitted.of_settings(question, got), fitted.of_result(question, got), fitted.of_inputs(question, got))
         first, *others = general.stages(question, got)
         yield from (first, fitted.of_arrays(question, got), *others)
-        yield fitted.heads_read(question, got)
+        yield indices.hypotheses(question, got)
         yield not_computed(question, got)
         yield from waves.stages(question, got)
         yield of_a_part(question, got, question.op.mistakes.items)
@@ -75,7 +76,9 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         yield edits.hypotheses(question, got)
         constants = general.relation(question, got, question.models[-1]).startswith(general.ROW)
         bits = _booleans(question) and not general.in_several_places(question, got)
-        tried = pairs and not constants and not bits  # some pair of mistakes fits one or two wrong bits
+        tried = (
+            pairs and not constants and not bits and np.isfinite(got).all()
+        )  # some pair of mistakes fits one or two wrong bits
         yield from [question.pairs(), of_a_part(question, got, question.pairs)] if tried else []
         yield general.with_a_factor(question, got)
 
@@ -196,9 +199,11 @@ def _constant_named(report: Report, question: Question, got: np.ndarray) -> bool
     """Say that all elements are equal, where right ones are not."""
     if not _constant(got) or _constant(question.right):
         return False
-    sentence = f"your output is {got.flat[0]:.10g} everywhere, for inputs that give different numbers"
-    report.diagnosis.append(Finding("constant_output", sentence, READS))
-    report.advice.append(READS)
+    sentence, remedy = f"your output is {got.flat[0]:.10g} everywhere, for inputs that give different numbers", READS
+    if _booleans(question) and got.all():
+        sentence, remedy = f"{sentence}: every query sees every key, as where this mask is not applied", MASKED
+    report.diagnosis.append(Finding("constant_output", sentence, remedy))
+    report.advice.append(remedy)
     return True
 
 

@@ -5,11 +5,13 @@ weights, is what the scores have more, up to a constant per row. If texts with o
 If it is one constant for the first keys and another one for the others, two parts were merged with wrong shares.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from posref.check.engine import Question
+from posref.ops import Arguments
 
 REMEDY = "Compare the bias with the one asked for, and whether this attention has one at all."
 SHARES = {  # by what power of the right share of a part its share is too large
@@ -18,8 +20,16 @@ SHARES = {  # by what power of the right share of a part its share is too large
     -1.0: "the parts have equal shares: their logsumexps are not used",
 }
 MERGE = "Weigh the output of each part by the exponential of its logsumexp, in one base, less the largest of them."
+LAWS = {
+    "weights_not_normalized": ("the weights of a row are right but for a factor", "Divide the weights of a row by their sum."),
+    "weights_cut": (
+        "the smallest weights of a row are left out, and the others keep what they have",
+        "Divide the weights that are kept by their sum, or choose keys before the softmax.",
+    ),
+}
 ROWS = 3  # rows with both parts: fewer are met by any law
 SAME = 2.0**-12  # in units of the logarithm, of all keys by their weight
+ENDS = (np.min, np.inf), (np.max, -np.inf)
 SEEN = 2.0**-5  # of all weights of a row: what is much less says nothing about its key
 
 
@@ -41,6 +51,70 @@ def _solved(question: Question, got: np.ndarray) -> Solved | None:
     inverse = np.linalg.pinv(np.repeat(v, got.shape[1] // v.shape[1], axis=1))
     off = question.tolerance[question.models[-1]] @ np.abs(inverse)
     return Solved(got @ inverse, question.right @ inverse, off)
+
+
+def facts(question: Question, got: np.ndarray, call: Callable[[Arguments], np.ndarray] | None = None) -> tuple[str, str]:
+    """What is true of the weights of an output and not of the right ones, and their law if they have a known one.
+
+    With `call` the values are unit vectors, some at a time, so that the output is its weights.
+    """
+    solved = _solved(question, got) if call is None else _asked(question, got, call)
+    if solved is None or not np.isfinite(solved.theirs).all() or (solved.right < -solved.off).any():
+        return "", ""
+    theirs, right, off = solved.theirs, solved.right, 4 * solved.off + SEEN**2
+    seen, meant = np.abs(theirs) > off, right > off
+    more, less, both = seen & (right < 2.0**-40), meant & ~seen, seen & meant
+    sums, others = theirs.sum(axis=-1), right.sum(axis=-1)
+    unlike = np.abs(sums - others) > off.sum(axis=-1)
+    with np.errstate(all="ignore"):
+        low, high = (reduced(theirs / right, axis=-1, initial=end, where=both) for reduced, end in ENDS)
+        close = 1 + (off / np.minimum(theirs, right)).max(axis=-1, initial=0, where=both)
+    factor = (both.sum(axis=-1) > 1).any() and bool((high <= low * close).all())
+    alone = factor and bool((np.maximum(high, 1 / low) <= close)[both.any(axis=-1)].all())
+    said = [
+        _first(more, right, "sees key") * bool(more.any()),
+        _first(less, right, "gives no weight to key") * bool(less.any()),
+        "some weights are negative" * bool((theirs < -off).any()),
+    ]
+    if unlike.any():
+        at = np.unravel_index(int(np.argmax(np.abs(sums - others))), sums.shape)
+        said.append(f"the weights of {unlike.sum()} of {unlike.size} rows have another sum, of {_row(at)} {sums[at]:.4g}")
+        said[-1] += f" instead of {others[at]:.4g}"
+    if factor:
+        said.append(f"all other weights are right{', but for a factor per row' * (not alone)}")
+    elif np.ptp(np.ma.masked_array(theirs, ~seen), axis=-1).max() <= off.max():
+        said.append("all keys that a row sees have one weight")
+    smallest = (right.max(axis=-1, initial=0, where=less) <= right.min(axis=-1, initial=np.inf, where=both)).all()
+    law = ""
+    if factor and unlike.any() and not more.any():
+        law = "weights_not_normalized" * (not less.any()) or "weights_cut" * bool(alone and smallest)
+    return "; ".join(filter(None, said)) if unlike.any() or any(said[:-1]) else "", law
+
+
+def _asked(question: Question, got: np.ndarray, call: Callable[[Arguments], np.ndarray]) -> Solved | None:
+    """The weights as the outputs for values that are unit vectors; none where their sum of the values is not the output."""
+    v, op = np.asarray(question.a.get("v", 0.0)), question.op
+    if "attention" not in op.tags or not v.ndim == got.ndim == 4 or v.shape[3] != got.shape[3] or got.shape[1] % v.shape[1]:
+        return None
+    parts = []
+    for first in range(0, v.shape[2], v.shape[3]):
+        a = Arguments(question.a | {"v": np.broadcast_to(np.eye(v.shape[2], v.shape[3], -first), v.shape)})
+        parts.append((np.reshape(call(a), got.shape), np.asarray(op.spec(**a), dtype=float)))
+    theirs, right = (np.concatenate(each, axis=-1)[..., : v.shape[2]] for each in zip(*parts, strict=True))
+    solved, most = Solved(theirs, right, np.full(right.shape, SAME)), np.abs(got).max()
+    sums = ((w @ np.repeat(v, got.shape[1] // v.shape[1], axis=1), y) for w, y in ((theirs, got), (right, question.right)))
+    return solved if all(np.abs(made - y).max() <= SAME * most for made, y in sums) else None
+
+
+def _first(wrong: np.ndarray, right: np.ndarray, words: str) -> str:
+    """The first row and key that are so, and how many."""
+    *row, key = place = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+    more = f", and so {wrong.sum()} of {wrong.size} pairs of a row and a key" if wrong.sum() > 1 else ""
+    return f"{_row(row)} {words} {key}, whose right weight is {right[place]:.3g}{more}"
+
+
+def _row(place: Sequence[Any]) -> str:
+    return f"row {place[2]} of text {place[0]}, head {place[1]}"
 
 
 def merged(question: Question, got: np.ndarray) -> tuple[str, str] | None:

@@ -1,5 +1,6 @@
 """Where the wrong elements of an output are, as words: the box, the columns, the first position, the worst element."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, combinations, product
@@ -9,8 +10,9 @@ import numpy as np
 
 from posref import attention, pairing
 from posref.check import general
-from posref.check.axes import RESULT, axes
+from posref.check.axes import names
 from posref.check.engine import NO_ANSWER, Named, Question, distance, ratios, separates
+from posref.check.rotary import phases
 from posref.check.tensors import round_to
 from posref.ops import Arguments, Mistake, result
 from posref.ops.common import per_head
@@ -18,17 +20,6 @@ from posref.ops.common import per_head
 PART = "Perhaps nothing is computed there; perhaps the inputs of this part are 0 or empty."
 EXP = 88  # from here on exp leaves float32
 SOME, FIRST = 12, 64  # rows that are listed, positions that are tried
-NAMES = {"batch": "batch rows", "heads": "heads", "tokens": "rows", "rows": "rows", "features": "features"}
-
-
-def names(question: Question) -> list[str]:
-    """What the axes of the result are called, by what they count; two that count alike, or a fixed number, by their place."""
-    size = question.right.ndim
-    counted = ("",) * size + axes(question.op, question.a).get(RESULT, ())  # golden cases may have no batch, or no heads
-    called = [NAMES.get(each, "") for each in counted[len(counted) - size :]]
-    if "rows" not in called[:-1] and called[:-1].count("") == 1:
-        called[called.index("")] = "rows"
-    return [name if name and called[:-1].count(name) < 2 else f"axis-{i} slices" for i, name in enumerate(called)]
 
 
 def where(wrong: np.ndarray, named: Sequence[str], got: np.ndarray | None = None, inputs: Any = None) -> str:
@@ -80,7 +71,8 @@ def columns(wrong: np.ndarray, name: str = "features") -> str:
 
 def _equal(box: tuple[slice, ...], got: np.ndarray | None, inputs: Any) -> str:
     found = "" if got is None or untouched(got, inputs) else untouched(got, inputs, box)  # not where all of it is so
-    return f", which {_plural(found)}" if found else ""
+    several = np.prod([side.stop - side.start for side in box[:-1]]) > 1
+    return f", which {_plural(found) if several else found}" if found else ""
 
 
 def untouched(got: np.ndarray, inputs: Any, box: tuple[Any, ...] = ()) -> str:
@@ -181,7 +173,8 @@ def _lost(question: Question, got: np.ndarray, part: np.ndarray, words: str) -> 
         return []
     found = untouched(got, question.a, (part,))
     source = question.a[found.removeprefix("equals ")] if found.startswith("equals") else 0
-    bug = f"{words} of the result {_plural(found)}"
+    one = re.fullmatch(r"[a-z0-9 -]*[a-rt-z-] \d+", words)
+    bug = f"{words} of the result {found if one else _plural(found)}"
     name = "part_zero" if found == "is 0" else "part_unchanged"
     return [(name, Mistake(result(partial(_put, part, source)), bug, "", PART))] if found else []
 
@@ -222,12 +215,13 @@ def _put(part: np.ndarray, source: Any, y: Any) -> Any:
     return np.where(part, source, y)
 
 
-def not_finite(question: Question, bad: np.ndarray) -> str:
-    """Where values are NaN or infinite."""
+def not_finite(question: Question, got: np.ndarray, bad: np.ndarray) -> str:
+    """Where values are NaN or infinite, and whether the others are right."""
+    others = ratios(np.where(bad, question.right, got), question.right, question.tolerance[question.models[-1]]) <= 1
     return (
         f"{bad.sum()} of {bad.size} values are NaN or infinite, the first at ({_listed(_place(bad))})"
         f"{_from(question, bad)}{where(bad, names(question))}{_columns(question, bad)}"
-        f"{_beyond_float16(question, bad)}{_causal(question, bad)}"
+        f"{_beyond_float16(question, bad)}{_causal(question, bad)}{'; all others are right' * bool(others.all())}"
     )
 
 
@@ -301,11 +295,12 @@ def worst_element(question: Question, got: np.ndarray, model: str) -> str:
     place = _place(np.where(most, np.abs(got - question.right), -1))
     bound = f" ({ratio[place]:.3g} times what rounding in {model} allows)" if np.isfinite(ratio[place]) else ""
     wrong, words = ratio > 1, general.relation(question, got, model)
+    words = rows_of_an_input(question, got) + (words and f"; {words}")
     return (
         f"the element at ({_listed(place)}) is {got[place]:.9g}, expected {question.right[place] + 0:.9g}{bound}; "
         f"{wrong.sum()} of {ratio.size} differ{_from(question, wrong)}{where(wrong, names(question), got, question.a)}"
         f"{_columns(question, wrong)}{_unwritten(question, wrong, got)}{_masked(question, wrong)}"
-        f"{_one_number(got[wrong])}{rows_of_an_input(question, got)}{words and '; '}{words}"
+        f"{_one_number(question, got, wrong)}{_frequencies(question, got)}{words}"
     )
 
 
@@ -341,9 +336,32 @@ def _masked(question: Question, wrong: np.ndarray) -> str:
     return next((f"; all where {name} is False" for name, value in flags.items() if not (wrong & value).any()), "")
 
 
-def _one_number(wrong: np.ndarray) -> str:
-    same = wrong.size > 2 and bool((wrong == wrong[0]).all()) and wrong[0] not in (0, 1)
-    return f"; all of them are {wrong[0]:.10g}" if same else ""
+def _one_number(question: Question, got: np.ndarray, wrong: np.ndarray) -> str:
+    """That all wrong numbers are one, and which setting, or sum of two, has it; or in which entry of an axis they are right."""
+    values, whole = got[wrong], not np.isin(question.right, (0, 1)).all() and (question.right == np.rint(question.right)).all()
+    for axis, name in enumerate(names(question)):
+        if not wrong.any(axis=axis).all() and question.right.shape[axis] > 1 and not wrong.all(axis=axis).any():
+            same = [(got == y)[wrong].all() for y in np.split(question.right, question.right.shape[axis], axis=axis)]
+            if sum(same) == 1 and len(np.unique(values)) >= min(3, wrong.sum()):
+                return f"; these are the right numbers of {name.removesuffix('s')} {same.index(True)}"
+    if (values != values[0]).any() or (values.size <= 2 and not whole) or (values[0] in (0, 1) and not whole):
+        return ""
+    sizes = {name: value for name, value in question.a.items() if type(value) is int} | {"1": 1}
+    known = {name: value for name, value in sizes.items() if value > 1} | {
+        f"{one} {sign} {other}": sizes[one] + int(f"{sign}1") * sizes[other]
+        for one, other in combinations(sizes, 2)
+        for sign in "+-"
+    }
+    meant = [words for words, value in known.items() if value == values[0] > 1]
+    return f"; all of them are {values[0]:.10g}" + (f", which is {' or '.join(meant)}" if 0 < len(meant) < 3 else "")
+
+
+def _frequencies(question: Question, got: np.ndarray) -> str:
+    """What is wrong with the frequencies of a schedule as such: a sign, or the ramp between those kept and those divided."""
+    a, right = question.a, question.right
+    if not {"dim", "base"} <= a.keys() or right.shape != (a.dim // 2,) or (right <= 0).any():
+        return ""
+    return "; a frequency is never 0 or below" if (got <= 0).any() else phases.where_scaled(right / got, right)
 
 
 def _worst_pair(question: Question, got: np.ndarray, model: str) -> str:

@@ -155,7 +155,7 @@ def result(change: Callable[..., Any]) -> Wrong:
 def _takes_arguments(change: Callable[..., Any]) -> bool:
     """Whether a change takes the arguments too; functions of numpy, which have no signature in old versions, do not."""
     try:
-        return len(inspect.signature(change).parameters) == 2
+        return sum(p.default is p.empty for p in inspect.signature(change).parameters.values()) == 2
     except ValueError:
         return False
 

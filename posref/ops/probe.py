@@ -117,6 +117,7 @@ def following(a: Arguments, by_length: Callable[[int], Any] | None) -> Arguments
 
 def placed(op: Op, a: Arguments) -> list[str]:
     """The arguments that are positions: integers, more than 0 and 1, which can all grow by 1 and leave the shape of the result.
+    Where some are below 0, these are marks: -1 is text, among the numbers of images.
 
     Offsets have two ends and are moved by `parted`; lengths and sizes change the shape.
 
@@ -125,7 +126,7 @@ def placed(op: Op, a: Arguments) -> list[str]:
     [['query_positions', 'key_positions'], ['positions'], []]
     """
     arrays = {name: a[name] for name in op.given if isinstance(a.get(name), np.ndarray) and a[name].dtype.kind in "iu"}
-    names = [name for name, x in arrays.items() if name != "offsets" and not np.isin(x, (0, 1)).all()]
+    names = [name for name, x in arrays.items() if name != "offsets" and x.min(initial=0) >= 0 and not np.isin(x, (0, 1)).all()]
     try:
         with np.errstate(all="ignore"):
             grown = np.shape(op.spec(**a | {name: a[name] + 1 for name in names}))

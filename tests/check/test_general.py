@@ -57,6 +57,10 @@ def attend(q, k, v, mask, scale=0.25):
     return softmax(np.where(mask, scale * q @ k.swapaxes(-1, -2), -1e9)) * mask.any(axis=-1, keepdims=True) @ v
 
 
+def kept_weights(q, k, v, mask, change):
+    return change(softmax(np.where(mask, 0.25 * q @ k.swapaxes(2, 3), -1e9)) * mask.any(axis=-1, keepdims=True)) @ v
+
+
 def capped_product(q, k, v, mask):
     s = 0.25 * q @ k.swapaxes(-1, -2)
     return softmax(np.where(mask, s * np.tanh(s / 5), -1e9)) * mask.any(axis=-1, keepdims=True) @ v
@@ -326,7 +330,12 @@ NAMED = [
     ("rope.scores", ROPE, lambda q, k, i, j: scores(q, k, i + k.shape[2], j), "query_positions_plus_23"),
     ("rope.scores", ROPE, lambda q, k, i, j: scores(q, k, i, 0 * j), "rotate_left_out_for_k"),
     ("rope.scores", ROPE, lambda q, k, i, j: scores(k[:, :, :5], k, i, j), None),
-    ("attention.attend", GROUPED, lambda q, k, v, m: attend(q, k[:, [1] * 4], v[:, [1] * 4], m), "other_heads_read"),
+    ("attention.attend", GROUPED, lambda q, k, v, m: attend(q, k[:, [1] * 4], v[:, [1] * 4], m), "other_heads_of_k_and_v"),
+    ("attention.attend", SCALE, lambda q, k, v, m: attend(q, np.roll(k, 2, axis=2), v, m), "k_rows_late_by_2"),
+    ("attention.attend", SCALE, lambda q, k, v, m: attend(q, k, v, m) + q, "q_added"),
+    ("attention.attend", SCALE, lambda *x: kept_weights(*x, lambda w: np.where(w > 0.1, w, 0)), "weights_cut"),
+    ("attention.attend", SCALE, lambda *x: kept_weights(*x, lambda w: 2 * w / (1 + w[..., :1])), "weights_not_normalized"),
+    ("rope.attend", TURNED, lambda q, k, v, i, j: turned_attention(q, k, v, j[:, :5], j), "other_query_positions"),
     ("position_ids.packed", {}, lambda n: np.concatenate([np.arange(each) for each in n]) % 100, "result_modulo_100"),
     ("position_ids.padded", {}, less_the_fillers, "number_of_False_subtracted_where_True"),
     ("alibi.bias", ALIBI, lambda i, j: (SLOPES * offsets(i, j))[:, ::-1], "result_heads_reversed"),
@@ -496,6 +505,32 @@ FACTS = [
         ALIBI,
         lambda i, j: SLOPES * offsets(i, j) + SLOPES * i[:, None, :, None] ** 2,
         "in each row all numbers have the same error",
+    ),
+    (
+        "alibi.bias",
+        ALIBI,
+        lambda i, j: (1 + i % 3 + j[0, 0])[:, None, :, None] * SLOPES * offsets(i, j),
+        "every number is the right one times what depends on batch row and row alone, 1 to 3",
+    ),
+    (
+        "attention.attend",
+        SCALE,
+        lambda *x: np.where(np.arange(5)[:, None] == 4, np.nan, attend(*x)),
+        "wrong for row 4 alone; all others are right",
+    ),
+    (
+        "attention.attend",
+        SCALE,
+        lambda q, k, v, m: 0 * q + v.mean(axis=2, keepdims=True),
+        "all keys that a row sees have one weight",
+    ),
+    (
+        "position_ids.streaming",
+        {"n": 20, "sinks": 4, "window": 8},
+        lambda n, sinks, window: np.stack(
+            [y := ops.op("position_ids.streaming").spec(n, sinks=sinks, window=window)[0], np.minimum(y, 12)]
+        ),
+        "all of them are 12, which is n - window or sinks + window",
     ),
     (
         "alibi.bias",

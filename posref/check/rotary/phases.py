@@ -649,12 +649,12 @@ def _in_both_directions(estimate: np.ndarray, turning: np.ndarray) -> Named:
 def _measured(frequencies: np.ndarray, exact: np.ndarray, turning: np.ndarray) -> Named:
     ratio, whole = exact / frequencies, _whole(frequencies, turning)
     shown = ", ".join(f"{ratio[t]:.4g} at pair {t}" for t in sorted({0, len(ratio) // 4, len(ratio) // 2, len(ratio) - 1}))
-    bug = f"other frequencies: those asked divided by those used are {shown}{_where_scaled(ratio, exact)}"
+    bug = f"other frequencies: those asked divided by those used are {shown}{where_scaled(ratio, exact)}"
     rises = abs(ratio[0] - 1) < 1e-3 and (np.diff(ratio) > -1e-3 * ratio[1:]).all() and ratio[-1] > 1
     return "other_frequencies", _mistake(using(frequencies=whole), bug, SCALED if rises else COMPARE, "base")
 
 
-def _where_scaled(ratio: np.ndarray, exact: np.ndarray) -> str:
+def where_scaled(ratio: np.ndarray, exact: np.ndarray) -> str:
     """Where the frequencies asked for are kept at first, then blended and then divided: which of these are other ones."""
     t, wrong = np.arange(len(exact)), np.flatnonzero(np.abs(ratio - 1) > 1e-3)
     if len(exact) < 8 or not len(wrong):

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from posref.check import engine, rounded
+from posref.check import engine, rounded, weights
 from posref.check.call import Caller, Misbehaved
 from posref.check.report import Finding, Report
 from posref.check.stages.reads import other_reads
@@ -78,7 +78,7 @@ def answered_rightly(
     right = judged(part, question, got)
     if not right:
         overflow(part, caller, question, got)
-    if not right and not part.diagnosis and np.isfinite(got).all():
+    if not right and not part.diagnosis and np.isfinite(got).all() and not other_weights(part, caller, question, got):
         other_reads(part, caller, question, got)
     if len(part.diagnosis) > 1:
         hidden = unseen(report, first)
@@ -96,6 +96,20 @@ def overflow(report: Report, caller: Caller, question: engine.Question, got: np.
         if is_right(engine.Question(question.op, a, question.models), caller(a)):
             words = f"the rows with a score beyond {largest:.3g} are lost, and right with smaller queries: exp overflows"
             report.diagnosis, report.advice = [Finding("exp_overflows", words, SUBTRACT)], [SUBTRACT]
+
+
+def other_weights(report: Report, caller: Caller, question: engine.Question, got: np.ndarray) -> bool:
+    """Whether the report says how the weights of an attention differ from the right ones."""
+    words = law = ""
+    with suppress(Misbehaved, *engine.NO_ANSWER):
+        words, law = weights.facts(question, got, caller)
+    if words and not law:
+        report.failed("weights", words)
+    if law:
+        sentence, remedy = weights.LAWS[law]
+        report.diagnosis.append(Finding(law, f"{sentence}: {words}", remedy))
+        report.advice.append(remedy)
+    return bool(words)
 
 
 def keep_alone(report: Report, names: Sequence[str]) -> None:

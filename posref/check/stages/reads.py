@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from posref.check import engine
+from posref.check.axes import names
 from posref.check.call import Caller, Misbehaved
 from posref.check.report import Finding, Report
-from posref.check.wrong_elements import names
 from posref.ops import Arguments
 
 MOST = 128, 2**23  # entries of an axis, each changed once; numbers of all answers then
@@ -39,7 +39,7 @@ def other_reads(report: Report, caller: Caller, question: engine.Question, got: 
         with suppress(Misbehaved, *engine.NO_ANSWER):  # not every change makes sense
             effects[each] = [_effects(f, question.a, y, bound, *each) for f, y in answers]
     others = {name for name, _ in effects if question.a[name].dtype.kind in "iub"}
-    say(report, _names(question), effects, others)
+    say(report, names(question), effects, others)
 
 
 def say(report: Report, called: list[str], effects: Effects, others: Collection[str] = ()) -> None:
@@ -101,12 +101,6 @@ def _kept(ndim: int) -> Iterator[tuple[int, ...]]:
 def _along(kept: tuple[int, ...], effects: Any) -> Any:
     """Whether any number of a part of the answer changes with an entry, of the parts along the axes that are kept."""
     return effects.any(axis=tuple(i + 1 for i in range(effects.ndim - 1) if i not in kept))
-
-
-def _names(question: engine.Question) -> list[str]:
-    """What the axes of the answer are called; of a mask or a bias the last one counts keys."""
-    called = names(question)
-    return [*called[:-1], "keys" if called[-1] == "rows" in called[:-1] else called[-1]]
 
 
 def _part(called: list[str], kept: tuple[int, ...], differ: np.ndarray) -> tuple[str, tuple[int, ...], str]:

@@ -1,0 +1,122 @@
+"""Indices: which entry of an array each part of an output was computed with, where it is another one than was asked for.
+
+One entry of an axis stands in the place of all. A row, a head or a text of the output that is right then was computed with this
+entry. The same is done with one position for all.
+"""
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from posref.check.axes import axes, names
+from posref.check.engine import NO_ANSWER, Named, Question, ratios
+from posref.ops import Arguments, Mistake
+from posref.ops.common import POSITIONS
+
+TOGETHER = ("k", "v"), ("q", "query_positions"), ("k", "v", "key_positions")  # read by one index
+CALLED = {"batch": "batch row", "heads": "head", "tokens": "row", "rows": "row", "features": "feature"}
+MOST = 2**22  # numbers of all answers of one axis
+LISTED = 12
+BITS = 12  # wrong bits: fewer are met by some index
+REMEDY = "Compare the index, or the stride, with which your code reads it."
+
+Changes = dict[str, Any]
+
+
+def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
+    """Entries of each array, then of several together, then positions."""
+    truth = np.isin(question.right, (0, 1)).all()
+    if got.shape != question.right.shape or got.ndim < 2 or (truth and (got != question.right).sum() < BITS):
+        return
+    arrays = {name: question.a[name] for name in question.op.given if isinstance(question.a.get(name), np.ndarray)}
+    labels = axes(question.op, question.a)
+    for group in (*((name,) for name in arrays), *(each for each in TOGETHER if {*each} <= arrays.keys())):
+        for axis, size in enumerate(arrays[group[0]].shape):
+            label = "".join(labels.get(group[0], ())[axis : axis + 1])
+            places = {group[0]: axis} | {n: labels[n].index(label) for n in group[1:] if label and label in labels.get(n, ())}
+            if len(places) == len(group) and {arrays[n].shape[i] for n, i in places.items()} == {size}:
+                entry, called = CALLED.get(label, "entry"), "_and_".join(group)
+                every = [{n: _one(arrays[n], i, j) for n, i in places.items()} for j in range(size)]
+                name, words = f"other_{entry}s_of_{called}".replace(" ", "_"), f"{entry} {{}} of {' and '.join(group)}"
+                yield from _read(question, got, name, words, every)
+    for name in (name for name in POSITIONS if name in arrays and not truth):
+        known = np.unique(np.concatenate([np.ravel(x) for n, x in arrays.items() if n in POSITIONS]))
+        known = np.unique([*known, *range(max(got.shape[-2:]) + 1)])
+        every = [{name: np.full_like(arrays[name], p)} for p in known]
+        yield from _read(question, got, f"other_{name}", f"{name} {{}}", every, known)
+
+
+def _one(x: np.ndarray, axis: int, entry: int) -> np.ndarray:
+    """One entry of an axis in the place of all."""
+    return np.broadcast_to(x.take([entry], axis), x.shape)
+
+
+def _read(
+    question: Question, got: np.ndarray, name: str, words: str, every: list[Changes], known: Any = None
+) -> Iterator[Named]:
+    """Which of the changes gives each part of the output, where one gives each part of the right result."""
+    if not 1 < len(every) <= MOST // got.size:
+        return
+    try:
+        answers = [np.broadcast_to(question.op.spec(**question.a | each), got.shape) for each in every]
+    except NO_ANSWER:
+        return
+    bound = question.tolerance[question.models[-1]]
+    same = [np.stack([ratios(y, answer, bound) <= 1 for answer in answers]) for y in (question.right, got)]
+    for kept in (each for n in (1, 2, 3) for each in combinations(range(got.ndim - 1), n)):
+        meant, read = (x.all(axis=tuple(i + 1 for i in range(got.ndim) if i not in kept)) for x in same)
+        if not meant.any(axis=0).all() or not read.any(axis=0).all():
+            continue
+        wrong = np.asarray(~(meant & read).any(axis=0))
+        if not wrong.any():
+            return
+        asked, used = (np.argmax(np.where(wrong, x, meant & read), axis=0) for x in (meant, read))
+        shape = [got.shape[i] if i in kept else 1 for i in range(got.ndim)]
+        values = np.arange(len(every)) if known is None else np.asarray(known)
+        called = [names(question)[i].removesuffix("s") for i in kept]
+        bug = _words(called, words, values[asked], values[used], wrong)
+        yield name, Mistake(_as_read(every, used.reshape(shape)), bug, remedy=REMEDY, kind="general")
+        return
+
+
+def _as_read(every: list[Changes], used: np.ndarray) -> Any:
+    def wrong(f: Any, a: Arguments) -> Any:
+        first, *others = np.unique(used)
+        y = f(**a | every[first])
+        for each in others:
+            y = np.where(used == each, f(**a | every[each]), y)
+        return y
+
+    return wrong
+
+
+def _words(called: list[str], words: str, asked: np.ndarray, used: np.ndarray, wrong: np.ndarray) -> str:
+    """The first part that reads another entry, how many do, and the law of all of them if they have one."""
+    place = tuple(int(i) for i in np.argwhere(wrong)[0])
+    part = ", ".join(f"{name} {i}" for name, i in zip(called, place, strict=True))
+    first = f"{part} is computed with {words.format(used[place])} instead of {asked[place]}"
+    law = _law(asked.ravel(), used.ravel())
+    listed = ", ".join(map(str, used.ravel()[:LISTED])) + ", .." * (used.size > LISTED)
+    return f"{first}; {wrong.sum()} of {wrong.size} differ: {law or f'all read {listed}'}"
+
+
+def _law(asked: np.ndarray, used: np.ndarray) -> str:
+    """Which function of the entry that was asked for is used.
+
+    >>> _law(np.arange(5), np.array([3, 4, 0, 1, 2])), _law(np.arange(5), np.array([2, 3, 4, 4, 4]))
+    ('i + 3 modulo 5 for i', 'i + 2, at most 4, for i')
+    """
+    if np.ptp(used) == 0:
+        return f"{used[0]} for all"
+    shift, n = used[0] - asked[0], max(asked.max(), used.max()) + 1
+    moved = f"i {'+' if shift > 0 else '-'} {abs(shift)}" if shift else "i"
+    laws = {f"{moved} for i": asked + shift, f"{moved} modulo {n} for i": (asked + shift) % n}
+    laws |= {f"{moved}, at most {used.max()}, for i": np.minimum(asked + shift, used.max())}
+    late = asked[-1] - used[-1]
+    laws |= {f"i - {late}, at least {used.min()}, for i": np.maximum(asked - late, used.min())} if late > 0 else {}
+    laws |= {f"i modulo {m} for i": asked % m for m in (used.max() + 1,)}
+    laws |= {f"i // {d} for i": asked // d for d in range(2, 9)} | {f"{d} i for i": asked * d for d in range(2, 9)}
+    laws |= {f"{asked.max()} - i for i": asked.max() - asked}
+    return next((words for words, law in laws.items() if np.array_equal(law, used)), "")
