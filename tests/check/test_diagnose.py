@@ -240,7 +240,8 @@ def test_nan_everywhere_is_reported():
 def test_nan_in_a_comparison_is_reported():
     case = vectors.case("rope/any/d8-b1e4/inv_freq")
     report = diagnose(case, np.where(np.arange(4) == 2, np.nan, case.expected))
-    assert report.checks[-1].detail == "1 of 4 values are NaN or infinite, the first at (2); all in column 2; all others are right"
+    said = "1 of 4 values are NaN or infinite, the first at (2); all in column 2; all others are right"
+    assert report.checks[-1].detail == said
     assert report.diagnosis == []
 
 

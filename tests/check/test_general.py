@@ -334,7 +334,12 @@ NAMED = [
     ("attention.attend", SCALE, lambda q, k, v, m: attend(q, np.roll(k, 2, axis=2), v, m), "k_rows_late_by_2"),
     ("attention.attend", SCALE, lambda q, k, v, m: attend(q, k, v, m) + q, "q_added"),
     ("attention.attend", SCALE, lambda *x: kept_weights(*x, lambda w: np.where(w > 0.1, w, 0)), "weights_cut"),
-    ("attention.attend", SCALE, lambda *x: kept_weights(*x, lambda w: 2 * w / (1 + w[..., :1])), "weights_not_normalized"),
+    (
+        "attention.attend",
+        SCALE,
+        lambda *x: kept_weights(*x, lambda w: w * w.max(axis=-1, keepdims=True)),
+        "weights_not_normalized",
+    ),
     ("rope.attend", TURNED, lambda q, k, v, i, j: turned_attention(q, k, v, j[:, :5], j), "other_query_positions"),
     ("position_ids.packed", {}, lambda n: np.concatenate([np.arange(each) for each in n]) % 100, "result_modulo_100"),
     ("position_ids.padded", {}, less_the_fillers, "number_of_False_subtracted_where_True"),
