@@ -92,16 +92,18 @@ def check(
     op, settings = _asked(name, preset, settings)
     if isinstance(settings.get("frequencies"), ByLength):
         op = op._replace(mistakes=op.mistakes | settings["frequencies"].mistakes(), further=settings["frequencies"].further())
-    if "positions" in _settings(op) and "positions" not in settings and conventions.of_lengths(fn, op, said=False):
-        settings["positions"] = "range"
     a = op.make(**settings)
     with usable(op.spec, settings):
         _known_words(op, a)
+    of_lengths = "positions" in _settings(op).keys() - settings.keys() and conventions.of_lengths(fn, op, said=False)
+    if of_lengths and not _works(Caller(fn, op, to, to_positions, axes, "batch"), a):
+        settings["positions"] = "range"
+        a = op.make(**settings)
     told, ways = list[str](), _laid_out(op, settings, a, axes)
     fn = conventions.of_indices(fn, op, a, to, to_positions) or conventions.of_two_tables(fn, op, a, to, told)
     if "lengths" in ways:
         fn = conventions.of_lengths(fn, op, said=True) or fn
-        told.append("; it received numbers of positions in their place")
+        told.append("; it received lengths, not positions")
     caller = Caller(fn, op, to, to_positions, *ways)
     if settings.get("causal") and conventions.makes_its_mask(
         fn, [*caller.tensors(a)], {*inspect.signature(op.spec).parameters}

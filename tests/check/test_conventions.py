@@ -143,6 +143,7 @@ LENGTHS = [  # of queries and keys, of queries and what came before, or of all
     ("attention.causal_mask", {}, lambda q_len, past_len: np.tri(q_len, q_len + past_len, past_len) > 0, ""),
     ("attention.causal_mask", {}, lambda q_len, past_len: np.tri(q_len, q_len + past_len, past_len - 1) > 0, "causal_strict"),
     ("attention.causal_mask", {}, lambda n: np.tri(n, k=1) > 0, "sees_one_ahead"),
+    ("attention.causal_mask", {}, lambda n, m: m[..., None, :] <= n[..., None], ""),  # of positions, whatever their names
     ("attention.causal_mask", {"positions": "range"}, lambda a, b: np.tri(a, b, b - a) > 0, ""),
     (
         "alibi.bias",
