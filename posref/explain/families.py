@@ -12,6 +12,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     partial     share of the head that turns without a key; absent: the default schedule does not look for one
     scale       of the scores: head, inverse (1 / head width), latent (nope + rope width), yarn (that, with the magnitude
                 squared), a key, -key (its inverse root), or a number
+    beside      False where the class does not read a share of the head that stands beside rope_parameters
     before      what multiplies queries before: a key, or the power of the width
     keys_before what multiplies keys before their rotation, likewise
     parameters  how rope_parameters are put together (posref.explain.parameters)
@@ -464,6 +465,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "mellum": {
         "like": "windowed",
         "partial": 1.0,
+        "beside": False,
         "parameters": "given",
         "without": {
             "full_attention": {"rope_type": "default", "rope_theta": 500000.0},
@@ -644,7 +646,8 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
     "moonshine_streaming": {
         "like": "glm",
-        "partial": 0.8,
+        "partial": 1.0,
+        "without": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.8},
         "cross": True,
         "crossing": "learned",
         "key_heads": "read",

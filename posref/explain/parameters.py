@@ -169,7 +169,7 @@ def _as_given(settings, kinds):
     for kind in kinds:
         values = found.get(kind) if kind in found or any(isinstance(value, dict) for value in found.values()) else found
         if values and "partial" in settings.family and "partial_rotary_factor" not in values:
-            share = settings["partial_rotary_factor"]
+            share = settings["partial_rotary_factor"] if settings.family.get("beside", True) else None
             values["partial_rotary_factor"] = settings.family["partial"] if share is None else share
         result[kind] = values and _standard(settings, values, flat=False) | NESTED
     return result
