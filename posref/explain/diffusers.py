@@ -582,7 +582,52 @@ ROWS = {
     ],
 }
 CONVOLUTIONS = "its attentions have no position; convolutions, which pad with zeros, order the pixels"
+CONVOLVED = (  # with other attentions than those of CONVOLUTIONS, or with none
+    "AsymmetricAutoencoderKL AutoencoderDC AutoencoderKL AutoencoderKLAllegro AutoencoderKLCogVideoX AutoencoderKLCosmos "
+    "AutoencoderKLFlux2 AutoencoderKLHunyuanImage AutoencoderKLHunyuanImageRefiner AutoencoderKLHunyuanVideo "
+    "AutoencoderKLHunyuanVideo15 AutoencoderKLKVAE AutoencoderKLKVAEAudio AutoencoderKLKVAEVideo AutoencoderKLLTX2Audio "
+    "AutoencoderKLLTX2Video AutoencoderKLLTXVideo AutoencoderKLMagvit AutoencoderKLMochi AutoencoderKLQwenImage "
+    "AutoencoderKLQwenImage21 AutoencoderKLTemporalDecoder AutoencoderKLWan AutoencoderOobleck AutoencoderTiny "
+    "AutoencoderVidTok ConsistencyDecoderVAE ControlNetUnionModel Cosmos3AVAEAudioTokenizer DreamLiteUNetModel "
+    "I2VGenXLUNet Kandinsky3UNet Kandinsky6SRLatentUpscalerBank Kandinsky6SRVAE LongCatAudioDiTVae MMAudioVAE "
+    "MMAudioVocoder MiniMaxMusic3ConditionEncoder MiniMaxMusic3Vocoder StableCascadeUNet T2IAdapter UNet1DModel "
+    "UNet2DModel UNet3DConditionModel UVit2DModel VQModel"
+)
+OF_SEVERAL_MODELS = (
+    "FluxMultiControlNetModel HunyuanDiT2DMultiControlNetModel MultiAdapter MultiControlNetModel MultiControlNetUnionModel "
+    "QwenImageMultiControlNetModel SD3MultiControlNetModel"
+)
+FRAMES = "convolutions order the pixels; sinusoids of the frames are added in its attention over frames"
 WHY = {
+    **dict.fromkeys(CONVOLVED.split(), "it has no term for position; convolutions order what it reads"),
+    **dict.fromkeys(OF_SEVERAL_MODELS.split(), "it holds several models; name the configuration of one"),
+    **dict.fromkeys(("MotionAdapter", "SparseControlNetModel", "UNetMotionModel", "UNetSpatioTemporalConditionModel"), FRAMES),
+    **dict.fromkeys(
+        ("ControlNetXSAdapter", "UNetControlNetXSModel"),
+        "it joins a UNet with a smaller one, whose convolutions order the pixels",
+    ),
+    "AnyFlowFARTransformer3DModel": "tables of compressed frames are means of cosines and of sines, which is no rotation",
+    "AnimaTextConditioner": "its queries rotate by places of one text, and its keys by places of the other",
+    "AutoencoderKLMiniMaxH3": "layers of its decoder rotate by frame, row and column, which are divided by their extent",
+    "AutoencoderRAE": "2-D sinusoids are added at the input of its decoder",
+    "AutoencoderSAME": "its layers rotate a part of each head by places of the sound",
+    "CosmosControlNetModel": "its layers are those of CosmosTransformer3DModel, and its tables too",
+    "DreamLiteTransformer2DModel": "its attentions have no position; convolutions of the UNet around it order the pixels",
+    "Kandinsky6SRTransformer3DModel": "blocks of patches see the blocks that their scores choose",
+    "Kandinsky6Transformer3DModel": "video and sound, each with its text, rotate apart, and then see each other",
+    "LTX2VideoDiffusionDecoderModel": "its layers rotate by frame, row and column, and patches see their neighbours",
+    "MiniMaxMusic3RVQDepthDecoder": "a trained row for each codebook is added at the input; its mask is causal",
+    "PriorTransformer": "a trained row for each of its tokens is added at the input; its mask is causal",
+    **dict.fromkeys(
+        ("RFD4ProteinaAutoencoder", "RFD4ProteinaTransformer"), "its scores have a bias made of features of each pair of tokens"
+    ),
+    "SanaControlNetModel": "its layers are those of SanaTransformer2DModel, whose attention is linear",
+    "SanaWMLTX2RefinerTransformer3DModel": "each head has its own frequencies",
+    "SanaWMTransformer3DModel": "most of its layers keep a state over frames, and features rotate by rays of the camera too",
+    "T5FilmDecoder": "a fixed table is added at the input, a row for each frame of the sound",
+    "TransformerTemporalModel": "its attention over frames has no position, unless the file has positional_embeddings",
+    "WanAnimate2Transformer3DModel": "frames of the reference rotate by other offsets and steps, and their mask is given",
+    "ZImageControlNetModel": "its layers are those of ZImageTransformer2DModel, whose tables it takes",
     **dict.fromkeys(("UNet2DConditionModel", "ControlNetModel"), CONVOLUTIONS),
     "AllegroTransformer3DModel": "each axis pairs the halves of its own features",
     "ErnieImageTransformer2DModel": "the two features of a pair turn by different angles, which is no rotation",

@@ -35,7 +35,7 @@ def test_keys_of_meta_are_not_those_of_a_class_of_diffusers():
     assert explain({**image, "_class_name": "NoSuchModel"})["layers"] == []
 
 
-@pytest.mark.parametrize("name", ["UNet1DModel", "AutoencoderKL", "FlowMatchEulerDiscreteScheduler", "NoSuchModel"])
+@pytest.mark.parametrize("name", ["FlowMatchEulerDiscreteScheduler", "NoSuchModel"])
 def test_a_class_without_a_row_is_named(name):
     found = explain(
         {"_class_name": name, "rope_theta": 1e4, "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 3}

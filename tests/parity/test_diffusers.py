@@ -1,5 +1,7 @@
 """What `posref.explain` says of a class of diffusers is what the installed one does; a changed class or key fails here."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -104,12 +106,33 @@ def test_pixels_have_no_position_in_attentions(kind):
         assert torch.allclose(plain.flatten(2)[..., order], moved.flatten(2), atol=1e-5)
 
 
+NEEDED = {
+    "ControlNetUnionModel": {"addition_time_embed_dim": 8},
+    "AutoencoderKLHunyuanImage": {
+        **{"in_channels": 3, "out_channels": 3, "latent_channels": 64, "block_out_channels": (128, 256), "layers_per_block": 1},
+        **{"spatial_compression_ratio": 2, "sample_size": 64},
+    },
+}
+
+
+@pytest.mark.parametrize("kind", rows.CONVOLVED.split())
+def test_convolutions_alone_order_pixels(kind):
+    with torch.device("meta"):
+        model = getattr(diffusers, kind)(**NEEDED.get(kind, {}))
+    names = [type(module).__name__ for module in model.modules()] + [name for name, _ in model.named_parameters()]
+    assert not [name for name in names if re.search("pos(ition)?(al)?_?emb|rotary|rope", name, re.IGNORECASE)]
+    assert any(
+        max(each.kernel_size) > 1 for each in model.modules() if "Conv" in type(each).__name__ and hasattr(each, "kernel_size")
+    )
+
+
 def test_no_class_is_silent():
-    """Every transformer of diffusers has layers, or one sentence that says that it is not described."""
-    for kind, of in vars(diffusers.models.transformers).items():
+    """Every transformer, UNet and control net of diffusers has layers, or one sentence that says why it is not described."""
+    folders = (diffusers.models.transformers, diffusers.models.unets, diffusers.models.controlnets)
+    for kind, of in (item for folder in folders for item in vars(folder).items()):
         if isinstance(of, type) and issubclass(of, diffusers.ModelMixin):
             found = explain(diffusion.file_of(kind) if kind in rows.ROWS else {"_class_name": kind})
-            assert found["layers"] or [kind in entry["why"] for entry in found["unsupported"]] == [True]
+            assert found["layers"] or [kind in rows.WHY and kind in entry["why"] for entry in found["unsupported"]] == [True]
 
 
 def test_each_head_of_ltx_has_its_own_frequencies():

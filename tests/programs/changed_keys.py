@@ -17,7 +17,9 @@ from posref.explain import explain
 from posref.explain.traps import SILENT, SPEAKS
 from tests.programs import drift, models, type_facts
 
-ALWAYS = "is_causal is_decoder head_dim layer_types partial_rotary_factor rope_scaling rope_parameters rope_theta sliding_window"
+ALWAYS = (
+    "is_causal is_decoder head_dim layer_types partial_rotary_factor rope_scaling rope_parameters rope_theta sliding_window"
+)
 SIZES = {"hidden_size", "embed_dim", "num_hidden_layers", "max_position_embeddings", "image_size", "patch_size", "vocab_size"}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}
 LLAMA3 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
