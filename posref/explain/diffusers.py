@@ -609,6 +609,7 @@ WHY = {
     "AnyFlowFARTransformer3DModel": "tables of compressed frames are means of cosines and of sines, which is no rotation",
     "AnimaTextConditioner": "its queries rotate by places of one text, and its keys by places of the other",
     "AutoencoderKLMiniMaxH3": "layers of its decoder rotate by frame, row and column, which are divided by their extent",
+    "AutoencoderKLMiniMaxH3Audio": "convolutions order the sound; its attention is causal, without a term for position",
     "AutoencoderRAE": "2-D sinusoids are added at the input of its decoder",
     "AutoencoderSAME": "its layers rotate a part of each head by places of the sound",
     "CosmosControlNetModel": "its layers are those of CosmosTransformer3DModel, and its tables too",

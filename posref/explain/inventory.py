@@ -3,7 +3,7 @@
 import re
 
 from posref.explain import layer_kinds
-from posref.explain.configuration import MOST_LAYERS, shown
+from posref.explain.configuration import MOST_LAYERS, UNKNOWN_TYPE, shown
 
 # a key that counts the layers of one stack: num_hidden_layers, n_layer, decoder_layers, vision_num_layers, depths, ..
 COUNTS = re.compile(
@@ -38,6 +38,7 @@ DEFORMABLE = (
     "pp_doclayout_v4 rf_detr rt_detr rt_detr_v2"
 )
 SAMS = ("sam", "sam_hq", "sam2", "sam2_video", "edgetam", "edgetam_video", "sam3_tracker", "sam3_tracker_video")
+OF_PAIRS = "layers update features of pairs of tokens, which begin with the offset of their places"
 REASONS = {
     name: reason
     for reason, names in {
@@ -130,6 +131,14 @@ REASONS = {
         "layers above two towers, which add no position": "bridgetower",
         "layers above the described ones, which add no position": "videoprism_vision_model",
         "an indexer chooses blocks of tokens by one key for each": "glm5_next_text qwen4_exp_text",
+        OF_PAIRS: "esmfold2",
+        "in the encoder 2-D sinusoids are added to queries and keys, as in RT-DETR; deformable attention in the decoder": (
+            "omdet-turbo"
+        ),
+        "frames of sound rotate, before the text reads them, by their time in seconds times their place and their window": (
+            "musicflamingo"
+        ),
+        "it holds the two models that its file names, and gives the second what the first finds in an index": "rag",
         "trained latents read the tokens of the protein, without a term for position": "evolla EvollaModel",
         "as in PE audio; not compared, since its module needs timm": "pe_audio_video_encoder",
         "terms of sinusoids of the distance, factored or shifted, of tokens that each block pools": "funnel",
@@ -139,6 +148,22 @@ REASONS = {
         "auto-correlation instead of attention: it aligns the series by shifts": "autoformer",
     }.items()
     for name in names.split()
+}
+
+NOT_SAID = "the file does not say what this part is"
+PARTS = {  # whose type neither a file nor a class says: {type of the model}.{key of the part}
+    "esmfold2.atom_encoder": "features rotate by the three coordinates of an atom and by the place of its token",
+    **{f"esmfold2.{key}": OF_PAIRS for key in ("confidence_head", "lm_encoder", "msa_encoder", "structure_head")},
+    "fun_asr_nano.adaptor_config": "its attention has no term for position; the frames come from layers with sinusoids",
+    **dict.fromkeys(
+        ("gradium_phonon_tts.flow_head_config", "pocket_tts.flow_head_config"),
+        "feed-forward layers: each frame goes through them by itself",
+    ),
+    "nemotron3_diarization.head_config": "linear layers, and convolutions that enlarge the time: each frame by itself",
+    "nemotron3_diarization.streaming_config": "no layers: how many frames of the past are kept",
+    "pp_doclayout_v2.reading_order_config": "biases by bucket of places and of boxes, as in LayoutLMv3, with other scales",
+    "qwen3_omni_moe.talker_config": "it has two parts, text_config and code_predictor_config",
+    "rf_detr.backbone_config": NOT_SAID,
 }
 
 
@@ -230,4 +255,7 @@ def _entry(settings, kind, key, indices):
 def _why(settings, kind, key):
     if settings.doubt:
         return settings.doubt
+    if settings.model_type == UNKNOWN_TYPE:
+        named = f"{settings.outer.get('model_type')}.{settings.path.rpartition('.')[2]}"
+        return PARTS.get(named, UNKNOWN if settings.file else NOT_SAID)
     return "they draft further tokens" if key in FURTHER else WHY.get(kind, REASONS.get(settings.model_type, UNKNOWN))

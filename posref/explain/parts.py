@@ -1,7 +1,7 @@
 """The parts of a model: one configuration holds those of its text, vision and sound, flat or nested."""
 
 from posref.explain.configuration import ELSEWHERE, ROTARY, UNKNOWN_TYPE, Settings, facts, shown
-from posref.explain.inventory import counts_layers, stacks
+from posref.explain.inventory import REASONS, counts_layers, stacks
 from posref.explain.unrotated_layers import only_stack
 
 # the types whose class still takes the keys of its text from the top of a file; the others ignore them there
@@ -23,7 +23,8 @@ def parts(config, model_type, path="", outer=None, usual=None):
     below = {**below, **{key: name for key, name in _named_parts(config).items() if key not in copies}}
     below |= row.get("parts", {})
     own = Settings(config, model_type, path, outer, usual)
-    layered = own.family["encoding"] is not None or "rope_parameters" in row.get("defaults", {}) or stacks(own)
+    turned = "rope_parameters" in row.get("defaults", {}) and not below
+    layered = own.family["encoding"] is not None or turned or model_type in REASONS or stacks(own)
     own.layered, own.parts = bool(layered or not below), below
     found = [own]
     for key, default in below.items():

@@ -6,7 +6,7 @@ import pytest
 
 from posref.explain import explain, explanation
 from posref.explain.configuration import classes, facts
-from posref.explain.inventory import REASONS
+from posref.explain.inventory import REASONS, UNKNOWN
 from posref.explain.words import describe
 from tests.every import every
 
@@ -128,6 +128,14 @@ def test_a_stack_of_the_same_size_is_said():
     of_text, of_units = (dict.fromkeys((f"{of}decoder_layers", f"{of}encoder_layers"), n) for of, n in (("", 24), ("t2u_", 6)))
     assert found == {**of_text, **of_units, "speech_encoder_layers": 24}
     assert set(REASONS) <= set(facts())
+
+
+def test_no_type_is_silent():
+    """Every type has layers, or says for each part why it is not described."""
+    for model_type in facts():
+        explained = explain({"model_type": model_type})
+        assert explained["layers"] or explained["unsupported"], model_type
+        assert [entry for entry in explained["unsupported"] if entry["why"] == UNKNOWN] == [], model_type
 
 
 def test_every_named_class_is_read():

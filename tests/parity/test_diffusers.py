@@ -1,5 +1,6 @@
 """What `posref.explain` says of a class of diffusers is what the installed one does; a changed class or key fails here."""
 
+import importlib
 import re
 
 import numpy as np
@@ -127,8 +128,9 @@ def test_convolutions_alone_order_pixels(kind):
 
 
 def test_no_class_is_silent():
-    """Every transformer, UNet and control net of diffusers has layers, or one sentence that says why it is not described."""
-    folders = (diffusers.models.transformers, diffusers.models.unets, diffusers.models.controlnets)
+    """Every model of these folders has layers, or one sentence that says why it is not described."""
+    names = ("transformers", "unets", "controlnets", "autoencoders")
+    folders = [importlib.import_module(f"diffusers.models.{name}") for name in names]
     for kind, of in (item for folder in folders for item in vars(folder).items()):
         if isinstance(of, type) and issubclass(of, diffusers.ModelMixin):
             found = explain(diffusion.file_of(kind) if kind in rows.ROWS else {"_class_name": kind})
