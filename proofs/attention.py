@@ -116,7 +116,7 @@ def scores_are_symmetric():
     prove_equal(s, s.T)
 
 
-@theorem(of=WHOLE, sizes="all h, n, m, d; masks at n = 2, m = 3, d = 1")
+@theorem(of=WHOLE, sizes="all h, n, m, d; one mask at n = 2, m = 3, d = 1")
 def pinned_attend():
     """attend is softmax(scale q k^T + bias) times v, and the mask goes to the softmax."""
     q, k, v, scale = sized("q", E, N, D), sized("k", E, M, D), sized("v", E, M, D), symbol("scale")

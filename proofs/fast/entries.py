@@ -100,8 +100,8 @@ def entries_are_laid_out():
         names |= {"first": first, "ends": (base, sign, low, high), "len": lambda x: n_key}
         Loop(fast._lay_row, 0).before(names | {name: Parts(name) for name in ("values", "row")})
         cells = {"values": Cells(entry), "row": Cells(sp.Function("row", real=True))}
-        names = Loop(fast._lay_row, 0).before(names | cells)
-        return called, Loop(fast._lay_row, loop).turn(names, j=j), *Loop(fast._lay_row, loop).turns(names)
+        begun = Loop(fast._lay_row, 0).before(names | cells)
+        return called, Loop(fast._lay_row, loop).turn(begun, j=j), *Loop(fast._lay_row, loop).turns(begun)
 
     for sign, loop in itertools.product((1, -1), range(2)):
         for _, (called, names, turns) in all_paths(functools.partial(run, sign, loop)):

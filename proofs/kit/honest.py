@@ -11,11 +11,14 @@
 * Where no obligation is more than 0 = 0, `as_written=` says why: the code is the formula, or two runs of the code agree.
 * A theorem whose calls get numbers alone is an example, unless `argument=` says what they stand for; an example names the
   numbers with which it ends.
+* A hypothesis about values is in the sentence, unless its opposite is assumed too.
 * Claims are called by their own names, on each path of a loop over all.
-* A theorem that runs turns of a loop one by one says in `argument=` what carries all of them, and covers the function.
+* A theorem that runs turns of a loop one by one says in `argument=` what carries all of them, and covers the function. What
+  a loop begins with is compared with something else.
 * The expected value of a theorem that pins a function calls that function only if the sentence names it.
 * A sentence that names a function by a name of several words, as row_maximum, has this function in `of`.
 * A call has passed an option whose name has several words, or that the sentence says is any. "With or without" has run both.
+* A theorem that pins a function with one mask says so. One that speaks of every entry compares all of some result.
 * That an expression is not 0 everywhere does not say that it is never 0: a theorem claims `not is_zero` if its sentence says
   "as a function of" or "in general".
 
@@ -41,7 +44,9 @@ from proofs.kit.record import RECORD
 QUANTIFIER = r"\b(?:all|any|every|arbitrary|whatever|each(?= [nmdh]\b))\b (?:numbers? of |integer |other )?"
 SIZES = """n m d h e c k K d_v d_p mem memories heads batches groups rotary_dim rows widths outputs d_model d_head axes
     lanes tiles panels keys queries columns features lengths tokens dimensions"""
-COUNTS = "two|three|four|five|six"
+COUNTS = "two|three|four|five|six|seven|eight|nine|ten"
+COUNTED = rf"\d|\b({COUNTS})\b"
+WHOLE = r"\b(every|each|all|any) (entry|entries|cells?|outputs?|elements?)\b|\beverywhere\b"
 PLACES = {"position", "offset"}  # which are whole numbers as they are
 CLAIMS = ("all_paths", "prove_equal", "prove_that", "prove_kernel", "prove_induction", "solve_forall", "covers")
 WRITING = {"append", "extend", "add", "update", "turn", "turns", "before", "after", "py_func"}  # methods that are statements
@@ -59,7 +64,7 @@ def check(t):
     written = _copied(t) or _void(t) or _paths(t) or _left_out(t) or _never_zero(t)
     if t.is_example:
         return written or _ends(t.sizes) or _for_all(t.statement)
-    return written or _sizes(t) or _bare(t) or _least(t) or _trivial(t) or _expected(t) or _nowhere() or _turns(t)
+    return written or _sizes(t) or _bare(t) or _least(t) or _trivial(t) or _expected(t) or _nowhere() or _unsaid(t) or _turns(t)
 
 
 def _copied(t):
@@ -146,13 +151,13 @@ def _compared(node):
 
 def _ends(said):
     """An example goes through all of what has an end in numbers."""
-    endless = [clause for clause, _ in _quantified(said) if not re.search(r"\d", said)]
+    endless = [clause for clause, _ in _quantified(said) if not re.search(COUNTED, clause)]
     return f"is an example and says {endless[0]!r}; name the numbers that ran" if endless else ""
 
 
 def _for_all(said):
     """An example speaks of no size, or has numbers."""
-    endless = [] if re.search(r"\d", said) else [clause for clause, _ in _of_letters(said)]
+    endless = [clause for clause, _ in _of_letters(said) if not re.search(COUNTED, clause)]
     return f"is an example and says {endless[0]!r}; name the numbers that ran" if endless else ""
 
 
@@ -168,12 +173,41 @@ def _least(t):
     return ""
 
 
+def _unsaid(t):
+    """A hypothesis about values, not whole numbers, that the sentence does not say and whose opposite is not assumed too."""
+    said = f"{t.statement} {t.sizes}"
+    for relation in (known for known in RECORD.hypotheses.values() if known is not None):
+        values = sorted(s.name for s in relation.free_symbols if not s.is_integer)
+        told = all(re.search(rf"(?<![\w.]){name} ?[<>]|[<>]=? ?{name}\b|\bpositive {name}\b", said) for name in values)
+        if values and not told and str(relation.negated) not in RECORD.hypotheses:
+            return f"assumes {relation}, which its sentence does not say"
+    return ""
+
+
 def _turns(t):
     """Turns of a loop that run one by one: that they make the whole loop is no step of the machine's."""
     if RECORD.loops and not t.argument:
         return "runs single turns of a loop, and does not say what carries all of them; pass argument="
+    for function in helpers(t.body):
+        begun = _begun(function)
+        for pair in filter(None, map(_compared, ast.walk(tree(function)))):
+            if {ast.unparse(node) for node in ast.walk(pair[-1])} & begun:
+                return f"expects {ast.unparse(pair[-1])}, with which the loop begins; write what it is"
     left = loops.not_covered()
     return f"runs turns of {left[0]}; call covers({left[0]})" if left else ""
+
+
+def _begun(function):
+    """The names that hold what a loop begins with, as it left it."""
+    found = set()
+    for node in ast.walk(tree(function)):
+        for name, value in _named(node):
+            root = value
+            while isinstance(root, (ast.Subscript, ast.Attribute)):
+                root = root.value
+            calls_before = isinstance(root, ast.Call) and getattr(root.func, "attr", "") == "before"
+            found |= {name} if calls_before or ast.unparse(root) in found else set()
+    return found
 
 
 def _nowhere():
@@ -326,6 +360,7 @@ def unlike_any(t, arguments):
     """
     if t.is_example or re.search(r"\bwitness(es)?\b|\bone example of\b", t.sizes):
         return ""
+    said_of = f"{t.statement} {t.sizes}"
     listed = {item for _, items in _quantified(t.sizes) for item in items}
     for (function, name), was in arguments.items():
         word = name.removeprefix("query_").removeprefix("key_").removesuffix("s")
@@ -338,6 +373,8 @@ def unlike_any(t, arguments):
             return f"says any {word}, and {function}({name}=..) gets symbols of one sign; say positive {word}"
         if said and was == "whole numbers" and word not in PLACES:
             return f"says any {word}, and {function}({name}=..) gets whole numbers alone; say whole {word}"
+        if was == "one mask" and name == "mask" and pins(t) and not re.search(r"\b(one|causal) mask\b", said_of):
+            return f"pins {function} with one mask; run another one, or say 'one mask'"
     if {*arguments.values()} - {"masks", "one mask"} == {"numbers"} and not t.argument:
         return "calls its functions with numbers alone; make it an @example, or pass symbols"
     return ""
@@ -373,6 +410,11 @@ def options_left_out(t, calls):
 # the expected value
 
 
+def of_whole_results(t):
+    """Whether a theorem has to compare all cells of some result: it pins a function, or speaks of every entry."""
+    return pins(t) or bool(re.search(WHOLE, t.statement))
+
+
 def pins(t):
     """Whether a theorem says what a function computes, so that the function may not compute what is expected of it."""
     return "pinned" in t.body.__name__ or t.as_written == "formula"
@@ -399,7 +441,7 @@ def _expected(t):
 def _named(node):
     """The names that an assignment or a loop over paths binds, each with its value."""
     if isinstance(node, (ast.For, ast.comprehension)) and ast.unparse(node.iter).startswith("all_paths(lambda"):
-        target, value = node.target.elts[1], node.iter.args[0].body
+        target, value = getattr(node.target, "elts", [node.target])[-1], node.iter.args[0].body
     elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr)):
         target, value = getattr(node, "target", None) or node.targets[0], node.value
     else:

@@ -137,7 +137,7 @@ def assuming(*relations):
     """Hypotheses of a theorem, as relations that comparisons and index arithmetic may use; they are recorded with it."""
     for relation in relations:
         if relation not in (True, sp.true):
-            RECORD.hypotheses[str(relation)] = None
+            RECORD.hypotheses[str(relation)] = relation
     known = [fact for relation in relations if relation not in (True, sp.true) for fact in consequences(relation)]
     if sp.false in relations or _contradict([*cases.known_facts(), *known]):
         if cases.special():

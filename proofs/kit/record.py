@@ -13,7 +13,7 @@ class Record:
     equalities: list = field(default_factory=list)  # (left, right) that the normal form decided
     bare: list = field(default_factory=list)  # claims in which no size occurs, each as a text
     facts: list = field(default_factory=list)  # in words, decided by evaluation
-    hypotheses: dict = field(default_factory=dict)  # relations that hold by assumption
+    hypotheses: dict = field(default_factory=dict)  # text -> relation that holds by assumption; None if an array says it
     denominators: dict = field(default_factory=dict)  # expressions taken as non-zero
     together: list = field(default_factory=list)  # expressions that are >= 0 by assumption at one time
     cases: list = field(default_factory=list)  # of sizes, that ran

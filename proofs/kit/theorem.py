@@ -229,7 +229,7 @@ class Theorem:
     def _with_marks(self):
         """The claims of a run in which functions of the theorem return marked results, and what ended the run."""
         functions = [f for f in dict.fromkeys(map(python_function, self.of)) if numbers.can_be_noted(f)]
-        words, pins = vocabulary(self.body), honest.pins(self)
+        words, pins = vocabulary(self.body), honest.of_whole_results(self)
         loops = any(isinstance(node, ast.For) for helper in honest.helpers(self.body) for node in ast.walk(honest.tree(helper)))
         ends = re.search(r"\b(first|last)\b", self.statement)
         stops = not (loops or pins or "all_paths" in words)

@@ -93,7 +93,7 @@ def counted(convention):
 
 @theorem(
     of=[cope.scores, cope.positions, cope.interpolate, log_sigmoid, attention.scores],
-    sizes="2 queries, 3 keys, d = 2, gates 3/4, 1/4, 1/2",
+    sizes="2 queries, 3 keys, d = 2, gates 3/4, 1/4, 1/2; one mask",
 )
 def pinned():
     """Scores are scale q . k, and scale z (official) or z (nodiv), with gates of scaled scores that are counted where the mask

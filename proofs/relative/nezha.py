@@ -98,7 +98,7 @@ def begins_with_the_largest_offset():
 
 @theorem(
     of=[nezha.attend, shaw.attend, shaw.scores, shaw.embed],
-    sizes="batch 2, h = 3, n = 2, m = 4, k = 1, d = 2; integers, every v",
+    sizes="batch 2, h = 3, n = 2, m = 4, k = 1, d = 2; one mask; integers, every v",
 )
 def attend_pinned():
     """attend is sum_j softmax_j(scale q_i . (k_j + a_ij)) (v_j + a_ij): one table for keys and values, masked or not."""

@@ -135,7 +135,7 @@ def skewed_for_queries_at_the_start():
 
 @theorem(
     of=[shaw.attend, shaw.embed, attention.softmax, *SCORES],
-    sizes="batch 2, h = 3, n = 2, m = 4, k = 1, d = 1, d_v = 2",
+    sizes="batch 2, h = 3, n = 2, m = 4, k = 1, d = 1, d_v = 2; one mask",
     equivalent={
         "attend: return weights @ v + (weights[..., None, :] @ embed(value_table, offsets))[..., 0, :]  ->  "
         "return weights @ v + (weights[..., None, :] @ embed(value_table, offsets))[..., -1, :]": "the axis has one entry"

@@ -100,7 +100,7 @@ def the_list_reversed():
     prove_equal(scaling.longrope(w, factors=lam), scaling.longrope(w, factors=lam[::-1]))
 
 
-@theorem(of=[scaling.linear, rope.tables], sizes="all n, d", as_written="runs")
+@theorem(of=[scaling.linear, rope.tables], sizes="all n, d; s >= 1", as_written="runs")
 def interpolation_of_positions():
     """Position m with frequencies linear(w) is position m / s with w: the angles are equal for all m."""
     w, m, s = sized("w", H), sized("m", N), symbol("s", positive=True)
@@ -120,7 +120,7 @@ def positions_multiplied():
 # NTK
 
 
-@theorem(of=[scaling.ntk, rope.frequencies], sizes="d = 4, 6, 10, 18, 34")
+@theorem(of=[scaling.ntk, rope.frequencies], sizes="d = 4, 6, 10, 18, 34; s >= 1")
 def pinned_ntk():
     """ntk(w)_t = w_t s^(-t / (h - 1)) for any w: the first is kept, the last divided by exactly s; and of
     b^(-2t / dim) it makes the frequencies of the base b s^(dim / (dim - 2)), here written z^dim."""

@@ -928,6 +928,26 @@ def softmax_of(*shape):
     return body
 
 
+def for_what_is_above_zero():
+    """|x| is x."""
+    x = symbol("x")
+    with assuming(sp.Ge(x.e, 0)):
+        for _, y in all_paths(lambda: absolute(array([x]))):
+            prove_equal(y, [x])
+
+
+def a_loop_that_begins_with_anything():
+    """summed(x, n) = n x"""
+    x, loop = symbol("x"), Loop(summed, 0)
+    names = loop.before({"x": x, "n": symbol("n", integer=True)})
+    begun = names["total"]
+    prove_that(loop.turns(names) == [1, symbol("n", integer=True).e], "turns 1 .. n - 1")
+    after = loop.turn({**names, "total": symbol("t")}, _=symbol("k", integer=True))
+    prove_equal([names["total"], after["total"]], [begun, symbol("t") + x])
+    prove_equal([loop.after({**names, "total": symbol("s")})["returned"]], [symbol("s")])
+    covers(summed)
+
+
 ONE_FOR_TWO = symbols("c", 1)
 CODE = {"as_written": "formula"}
 SAID = [
@@ -959,6 +979,9 @@ SAID = [
     (softmax_of(H, 1, M), attention.softmax, "all n, m", {}, "says all n, and softmax.* gets 1 alone"),
     (of_arguments(double, lambda: sized("x", size("d"))), double, "all n", CODE, "says all n, and calls .* with d alone"),
     (of_arguments(double, lambda: sized("x", 2 * H)), double, "all h", CODE, "says all h, and calls .* with h alone"),
+    (for_what_is_above_zero, absolute, "one", CODE, "assumes x >= 0, which its sentence does not say"),
+    (a_loop_that_begins_with_anything, summed, "every n", {"argument": "."}, "expects .*begun.*, with which the loop begins"),
+    (of_arguments(chosen, one_entry, lambda: np.array([True])), chosen, "one", CODE, "pins chosen with one mask; run another"),
     (turns_of_which_nobody_knows_how_many, summed, "every n", {}, r"leaves how often a loop runs, with [1n]; compare it"),
 ]
 
@@ -1333,6 +1356,12 @@ def the_last_row():
     prove_equal([double(x).at(N.e)], [2 * x.at(N.e)])
 
 
+def one_entry_of_every():
+    """double(x) + 1 = 2 x + 1 in every entry."""
+    x = symbols("x", 2)
+    prove_equal(double(x)[:1] + 1, 2 * x[:1] + 1)
+
+
 NOTHING = "claims nothing that depends on what {} returns"
 RESULTS = [
     (after_the_loop, double, "calls double and claims nothing of that result; compare each"),
@@ -1341,7 +1370,7 @@ RESULTS = [
     *((body, double, NOTHING.format("double")) for body in (many_entries, a_mark_that_ends_the_run)),
     *(
         (body, double, "compares single cells of what double returns")
-        for body in (first_cell, first_members_pinned, without_the_first_pinned, one_entry_pinned)
+        for body in (one_entry_of_every, first_cell, first_members_pinned, without_the_first_pinned, one_entry_pinned)
     ),
     (on_the_diagonal_pinned, outer, "compares single cells of what outer returns"),
     (nothing_on_one_path, absolute, "1 of 2 paths claim nothing"),
@@ -1461,7 +1490,10 @@ def test_a_copy_is_not_the_function():
         theorem(of=[copy], sizes="one")(one_cell).check_honesty()
 
 
-@pytest.mark.parametrize(("body", "sizes", "said"), [(zero, "all n", "all n"), (for_all_sizes, "one", "for all n and all d")])
+AN_EXAMPLE = [(zero, "all n", "all n"), (for_all_sizes, "one", "for all n and all d"), (zero, "d = 1; all n", "all n")]
+
+
+@pytest.mark.parametrize(("body", "sizes", "said"), AN_EXAMPLE)
 def test_an_example_says_where_it_ends(body, sizes, said):
     t = example(of=[double], sizes=sizes)(body)
     t.prove()
