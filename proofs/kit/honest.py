@@ -179,9 +179,15 @@ def _unsaid(t):
     for relation in (known for known in RECORD.hypotheses.values() if known is not None):
         values = sorted(s.name for s in relation.free_symbols if not s.is_integer)
         told = all(re.search(rf"(?<![\w.]){name} ?[<>]|[<>]=? ?{name}\b|\bpositive {name}\b", said) for name in values)
-        if values and not told and str(relation.negated) not in RECORD.hypotheses:
+        if values and not (told or str(relation.negated) in RECORD.hypotheses or _by_making(relation)):
             return f"assumes {relation}, which its sentence does not say"
     return ""
+
+
+def _by_making(relation):
+    """Whether a relation holds for all that its symbols are made to be."""
+    quotients = (sp.fraction(sp.together(e)) for e in cases.consequences(relation))
+    return all(divisor.is_positive and cases.nonnegative(e) for e, divisor in quotients)
 
 
 def _turns(t):
