@@ -41,7 +41,7 @@ Where implementations differ.
     causal, n_query < n_key | flash-attn | aligned at the end | since 2.1 | flash_attn/flash_attn_interface.py
     causal, n_query < n_key | PyTorch, is_causal | aligned at the start | 2.13.0 | torch/nn/functional.py
     causal window of w keys, its own included | transformers | sliding_window = w | 5.23.0 | masking_utils.py
-    causal window of w keys, its own included | flash-attn | window_size = (w - 1, 0), ends inclusive | 2.8.4
+    causal window of w keys, its own included | flash-attn | window_size = (w - 1, 0), (w - 1, ahead - 1) for both sides | 2.8.4
       | flash_attn/flash_attn_interface.py
     chunked attention | transformers' Llama 4 | keys up to the query with floor(j / c) = floor(i / c), left padding not counted
       | 5.23.0 | masking_utils.py chunked_overlay
@@ -88,10 +88,8 @@ def softmax(
     weights = np.exp((scores if mask is None else np.where(mask, scores, highest)) - highest)
     weights = weights if mask is None else np.where(mask, weights, 0)
     total = weights.sum(axis=-1, keepdims=True)
-    if sinks is not None:
-        total = total + np.exp(sinks[..., None] - highest)
-    if mask is not None:
-        total = np.where(mask.any(axis=-1, keepdims=True), total, 1)
+    total = total if sinks is None else total + np.exp(sinks[..., None] - highest)
+    total = total if mask is None else np.where(mask.any(axis=-1, keepdims=True), total, 1)
     return weights / total
 
 
@@ -207,16 +205,18 @@ def window_mask(
     key_positions: Signed[Array, "... n_key", finite],
     *,
     width: Count,
+    ahead: Count | None = None,
     causal: bool = False,
 ) -> Booleans[Array, "... n_query n_key"]:
-    """True where |j - i| < width, with `causal` where 0 <= i - j < width: boolean `(..., n_query, n_key)`.
+    """True where |j - i| < width, with `ahead` -ahead < i - j < width, with `causal` j <= i too: `(..., n_query, n_key)`.
 
     A causal window holds `width` keys, the query's own among them, as in Mistral. TypeError for unsigned positions.
 
     >>> window_mask(np.array([2]), np.array([0, 1, 2, 3]), width=2, causal=True)
     array([[False,  True,  True, False]])
     """
-    near = np.abs(key_positions[..., None, :] - query_positions[..., :, None]) < width
+    offset = key_positions[..., None, :] - query_positions[..., :, None]
+    near = np.abs(offset) < width if ahead is None else (-width < offset) & (offset < ahead)
     return near & causal_mask(query_positions, key_positions) if causal else near
 
 

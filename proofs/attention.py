@@ -333,11 +333,12 @@ def gradient_without_the_average():
 
 @theorem(
     of=[attention.causal_mask, attention.window_mask],
-    sizes="all n, m, positions; every width; causal windows of 1, 2, 5 for the query at 10 and keys at 3 to 17",
+    sizes="all n, m, positions; every width; windows of 1, 2, 5, also causal, and with 1 or 3 ahead, of the query at 10 and "
+    "keys at 3 to 17",
 )
 def masks_pinned():
-    """causal_mask is j <= i; window_mask is -width < j - i < width, and j <= i too if causal; i, j are the positions of the
-    query and the key."""
+    """causal_mask is j <= i; window_mask is -width < j - i < width, -width < j - i < ahead if that is given, and j <= i too if
+    causal; i, j are the positions of the query and the key."""
     query, key, width = sized("i", N), sized("j", M), size("width")
     a, b = index(N), index(M)
     i, j = query.at(a), key.at(b)
@@ -347,10 +348,11 @@ def masks_pinned():
         prove_that(inside == sp.Lt(distance, width.e), "the window is |j - i| < width")
     for width in (1, 2, 5):
         for offset in range(-7, 8):
-            for causal in (False, True):
-                got = attention.window_mask(np.array([10]), np.array([10 + offset]), width=width, causal=causal)[0, 0]
-                seen = -width < offset < width and not (causal and offset > 0)
-                prove_that(bool(got) == seen, f"offset {offset}, width {width}, causal {causal}")
+            for causal, ahead in itertools.product((False, True), (None, 1, 3)):
+                places = np.array([10]), np.array([10 + offset])
+                got = attention.window_mask(*places, width=width, ahead=ahead, causal=causal)[0, 0]
+                seen = -width < offset < (ahead or width) and not (causal and offset > 0)
+                prove_that(bool(got) == seen, f"offset {offset}, width {width}, ahead {ahead}, causal {causal}")
 
 
 @masks_pinned.claim("Here |j - i| < width; flash-attn's window_size = (w, w) allows |j - i| <= w.")

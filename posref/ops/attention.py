@@ -1,5 +1,7 @@
 """Attention: what an implementation can be asked for, and how it goes wrong."""
 
+from functools import partial
+
 import numpy as np
 
 from posref import attention
@@ -200,13 +202,18 @@ def _window(change):
     """Other windows, in a mask or in attention: change(right, query_positions, key_positions, width)."""
 
     def other(right):
-        def windowed(i, j, *, width, causal=False):
-            near = change(right, i, j, width)
+        def windowed(i, j, *, width, ahead=None, causal=False):
+            near = change(partial(right, ahead=ahead), i, j, width)
             return near & attention.causal_mask(i, j) if causal else near
 
         return windowed
 
     return inside(attention, "window_mask", other)
+
+
+def _ahead(change):
+    """Another side ahead, where the window has one of its own."""
+    return lambda a: missing() if a.get("ahead") is None or a.causal else change(a)
 
 
 def _one_chunk(i, j, width):
@@ -451,6 +458,26 @@ MISTAKES = {
         0 <= i - j < width: a window of both directions only looks back
         An encoder cannot see what follows.
         Compare |j - i| < width; causal attention alone adds j <= i."""),
+    "ahead_ignored": Mistake(using(ahead=_ahead(lambda a: None)), kind="window", only="window_mask").words("""
+        |j - i| < width on both sides: the width ahead is ignored
+        A streaming encoder waits for as many tokens as it looks back.
+        Compare -ahead < i - j < width."""),
+    "ahead_one_less": Mistake(
+        using(ahead=_ahead(lambda a: a.ahead - 1 or missing())), kind="window", only="window_mask"
+    ).words("""
+        -ahead + 1 < i - j: one key is missing ahead
+        Right behind the query, and wrong ahead of it.
+        Compare -ahead < i - j < width, or window_size = (width - 1, ahead - 1) with its ends."""),
+    "ahead_one_more": Mistake(using(ahead=_ahead(lambda a: a.ahead + 1)), kind="window", only="window_mask").words("""
+        -ahead <= i - j: one key too many is seen ahead
+        Right behind the query, and wrong ahead of it.
+        Compare -ahead < i - j < width, or window_size = (width - 1, ahead - 1) with its ends."""),
+    "sides_of_the_window_exchanged": Mistake(
+        using(width=_ahead(lambda a: a.ahead), ahead=_ahead(lambda a: a.width)), kind="window", only="window_mask"
+    ).words("""
+        -width < i - j < ahead: the sides of the window are exchanged
+        The longer side looks into the future.
+        Compare -ahead < i - j < width with i the position of the query."""),
     "bias_reversed": Mistake(
         using(bias_by_offset=lambda a: a.bias_by_offset[..., ::-1] if a.bias_by_offset is not None else missing()),
         kind="bias",

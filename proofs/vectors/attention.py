@@ -46,7 +46,8 @@ CONVENTIONS = {
     "where query - key < width too",
     "op four_terms": "x x, x p, p x, p p of (x + p) W_Q W_K^T (x + p)^T, stacked",
     "op softmax": "exp(s) / (exp(sink) + sum exp(s)) over the keys that are seen",
-    "op window_mask": "1 where |key - query| < width, with causal where 0 <= query - key < width",
+    "op window_mask": "1 where |key - query| < width, with causal where 0 <= query - key < width, "
+    "with ahead where -ahead < query - key < width",
 }
 REJECTED = (
     ("attention/attend/h2-d4/sinks", "keys", {"k": fewer}, "shape", "As many keys as values."),
@@ -63,6 +64,7 @@ block_mask masks window_left_aligned | queries and keys start at 0
 pair attend attend no_row_maximum sink_beside_the_maximum | a sink is right beside a maximum of 0
 pair attend_by_offset by-offset causal_ignored window_backward_alone | a window backward alone is causal
 pair window_mask masks window_backward_alone window_forward_too | a window backward alone is causal
+pair window_mask masks ahead_one_less ahead_one_more | one less and one more is the window
 mutant _summed_over_sharing: heads, key_heads = * | heads that share nothing are summed alone: the same
 mutant _summed_over_sharing: return gradient if () in * | heads that share nothing are summed alone: the same
 mutant _summed_over_sharing: in_groups = *key_heads, -2,* | numpy infers the size that is negative, whichever it is
@@ -408,6 +410,9 @@ def _masks():
     yield _mask("causal", padded, f"sign positions_ignored {triangle}", comment=either)
     yield _mask("window", padded, f"{left} window_backward_alone", width=2, comment=either)
     yield _mask("window-causal", padded, f"{left} window_forward_too", width=2, causal=True, comment=either)
+    sides = f"{left} ahead_ignored ahead_one_less ahead_one_more sides_of_the_window_exchanged window_backward_alone"
+    longer = np.array([[3, 4], [1, 2]]), np.array([[0, 1, 2, 3, 4, 5, 6], [0, 0, 0, 1, 2, 3, 4]])
+    yield _mask("window-ahead", longer, sides, width=3, ahead=2, comment=either)
     below = BELOW[1:3], BELOW
     fractional = np.array([2.5, 0.25]), np.array([0.5, 2.25, 2.75, 4.25, 4.75, 0.0])
     for op, width in (("causal", None), ("window", 2)):
@@ -419,14 +424,14 @@ def _masks():
     yield _mask("window-places", places, f"{narrow} window_one_more window_one_less", width=4, comment=ends)
 
 
-def _mask(probe, positions, kills, width=None, causal=None, **rest):
+def _mask(probe, positions, kills, width=None, ahead=None, causal=None, **rest):
     queries, keys = positions
     offset = keys[..., None, :] - queries[..., :, None]
-    seen = (offset <= 0 if causal or not width else True) & (abs(offset) < width if width else True)
+    seen = (offset <= 0 if causal or not width else offset < (ahead or width)) & (offset > -width if width else True)
     return case(
         f"attention/masks/{f'w{width}' if width else 'any'}/{probe}",
         op=f"{probe.split('-')[0]}_mask",
-        params=_tensors(width=width, causal=causal),
+        params=_tensors(width=width, ahead=ahead, causal=causal),
         tensors={"queries": queries, "keys": keys},
         expected=seen.astype(int),
         kills=kills,
