@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from posref import _require, attention, ops
-from posref.check import engine
+from posref.check import engine, indices
 from posref.check.call import Caller, Misbehaved
 from posref.check.ranged import models
 from posref.check.report import Report
@@ -36,6 +36,9 @@ HISTORIES: dict[str, Any] = {  # tokens of each call, first position of each tex
 NEAR = 6  # by how much the positions of the keys of one call may be off
 NAMED = 64  # keys up to which mistakes of single keys are told from each other
 LONGEST = 512  # keys of a window that is filled, so that the first ones leave it
+FARTHEST = 64  # by how much the position of a new token may be off
+ROLES = ("queries and keys", "queries", "keys")
+POSITIONS = "Give each call the positions of its tokens, and follow them from the call to the rotation."
 GIVEN = ("q", "k", "v", "positions")
 SLOTS = 65  # one more than the unwritten slots that are tried: a key and a value of zeros are a sink of 0
 SUM = "the sum of the exponentials is {} too large, as where {} unwritten slots of zeros are seen"
@@ -334,6 +337,51 @@ def _of_keys(question: engine.Question, got: np.ndarray) -> Iterator[list[tuple[
     yield [(f"{n}_unwritten_slots", _mistake(SUM.format(n, n), remedy, sinks=s)) for n, s in zero.items()]
     bug = f"new tokens are turned as one place late, and {SUM.format(1, 1)}"
     yield [("written_one_late", _mistake(bug, remedy, sinks=zero[1], key_positions=moved))]
+
+    yield [each for role in ROLES for each in _of_tokens(question, got, role)]
+    past = a.key_positions.shape[1] - a.q.shape[2]
+    for given in (("k",), ("v",), ("k", "v")):
+        every = [
+            {x: np.concatenate([a[x][:, :, :past], a[x][[text] * len(a[x]), :, past:]], axis=2) for x in given}
+            for text in range(len(a.k))
+        ]
+        words = f"text {{}} of the new {' and '.join(given)}"
+        yield [*indices.read(question, got, f"new_{'_and_'.join(given)}_of_other_texts", words, every)]
+
+
+def _of_tokens(question: engine.Question, got: np.ndarray, role: str) -> Iterator[tuple[str, Mistake]]:
+    """The positions by which the new tokens were turned, one after the other: a row depends on none after it.
+
+    Of several that fit it is the one nearest to the right one.
+    """
+    a, past = question.a, question.a.key_positions.shape[1] - question.a.q.shape[2]
+    query, keys = a.query_positions.copy(), a.key_positions.copy()
+    near = a.mask & (a.key_positions[:, None, None] > a.query_positions[:, None, :, None] - (a.window or np.inf))
+    bound = question.tolerance[question.models[-1]]
+    changed = {"query_positions": query, "key_positions": keys, "mask": near, "window": None}
+    for i, here in enumerate(a.query_positions.T):
+        row, found = {"q": a.q[:, :, [i]], "mask": near[:, :, [i]]}, np.zeros(len(here), dtype=bool)
+        for moved in (here + step for step in sorted(range(-FARTHEST, FARTHEST + 1), key=abs)):
+            at = {"query_positions": query[:, [i]], "key_positions": keys.copy()}
+            if "queries" in role:
+                at["query_positions"] = moved[:, None]
+            if "keys" in role:
+                at["key_positions"][:, past + i] = moved
+            y = np.asarray(question.op.spec(**a | changed | row | at))[:, :, 0]
+            fits = (engine.ratios(got[:, :, i], y, bound[:, :, i]) <= 1).all(axis=(1, 2)) & ~found & (moved >= 0)
+            query[fits, i], keys[fits, past + i] = at["query_positions"][fits, 0], at["key_positions"][fits, past + i]
+            found |= fits
+            if found.all():
+                break
+        if not found.all():
+            return
+    used = query if "queries" in role else keys[:, past:]
+    texts = np.flatnonzero((used != a.query_positions).any(axis=1))
+    if len(texts):
+        numbers = [", ".join(map(str, x[texts[0]])) for x in (used, a.query_positions)]
+        bug = f"the new {role} of text {texts[0]} are turned by {numbers[0]} instead of {numbers[1]}"
+        bug += f"; {len(texts)} of {len(used)} texts are turned by other positions" if len(texts) > 1 else ""
+        yield f"positions_of_new_{role.replace(' ', '_')}", _mistake(bug, POSITIONS, **changed)
 
 
 def _mistake(bug: str, remedy: str, **change: Any) -> Mistake:

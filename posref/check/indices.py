@@ -19,6 +19,7 @@ TOGETHER = ("k", "v"), ("q", "query_positions"), ("k", "v", "key_positions")  # 
 CALLED = {"batch": "batch row", "heads": "head", "tokens": "row", "rows": "row", "features": "feature"}
 MOST = 2**22  # numbers of all answers of one axis
 LISTED = 12
+FAR, MANY = 64, 2**18  # how far from positions that occur others are tried; numbers of all answers then
 BITS = 12  # wrong bits: fewer are met by some index
 REMEDY = "Compare the index, or the stride, with which your code reads it."
 
@@ -40,12 +41,15 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
                 entry, called = CALLED.get(label, "entry"), "_and_".join(group)
                 every = [{n: _one(arrays[n], i, j) for n, i in places.items()} for j in range(size)]
                 name, words = f"other_{entry}s_of_{called}".replace(" ", "_"), f"{entry} {{}} of {' and '.join(group)}"
-                yield from _read(question, got, name, words, every)
+                yield from read(question, got, name, words, every)
     for name in (name for name in POSITIONS if name in arrays and not truth):
         known = np.unique(np.concatenate([np.ravel(x) for n, x in arrays.items() if n in POSITIONS]))
         known = np.unique([*known, *range(max(got.shape[-2:]) + 1)])
+        far = min(FAR, MANY // got.size // len(known) // 2)
+        known = np.unique(known[:, None] + np.arange(-far, far + 1))
+        known = known[known >= arrays[name].min(initial=0)]
         every = [{name: np.full_like(arrays[name], p)} for p in known]
-        yield from _read(question, got, f"other_{name}", f"{name} {{}}", every, known)
+        yield from read(question, got, f"other_{name}", f"{name} {{}}", every, known)
 
 
 def _one(x: np.ndarray, axis: int, entry: int) -> np.ndarray:
@@ -53,7 +57,7 @@ def _one(x: np.ndarray, axis: int, entry: int) -> np.ndarray:
     return np.broadcast_to(x.take([entry], axis), x.shape)
 
 
-def _read(
+def read(
     question: Question, got: np.ndarray, name: str, words: str, every: list[Changes], known: Any = None
 ) -> Iterator[Named]:
     """Which of the changes gives each part of the output, where one gives each part of the right result."""

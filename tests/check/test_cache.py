@@ -204,6 +204,22 @@ class DoesNotTurnNewKeys(Cache):
         return k if self.k is not None else turn(k, places)
 
 
+class BeginsATileAtFour(Cache):
+    def places(self, positions):
+        moved = positions + 12 * (positions > 3)
+        return moved, moved
+
+
+class QueriesTenLate(Cache):
+    def places(self, positions):
+        return positions + 10 * (self.k is not None), positions
+
+
+class ExchangesTexts(Cache):
+    def append(self, **new):
+        super().append(**new | {"k": new["k"][[1, 0, 2]] if self.k is not None else new["k"]})
+
+
 class Shared(Cache):
     """The cache belongs to the class, so that a new one is not empty."""
 
@@ -231,6 +247,9 @@ WRONG = [
     (SeesTheFuture, "one call", "future_seen"),
     (AlignsTheMaskLeft, "steps, call 2", "mask_left_aligned"),
     (DoesNotTurnNewKeys, "steps, call 2", "keys_of_call_2_unturned"),
+    (BeginsATileAtFour, "one call", "positions_of_new_queries_and_keys"),
+    (QueriesTenLate, "steps, call 2", "positions_of_new_queries"),
+    (ExchangesTexts, "steps, call 2", "new_k_of_other_texts"),
     (Shared, "steps, call 1", None),
 ]
 
