@@ -23,7 +23,7 @@ import numpy as np
 from posref.check.engine import NO_ANSWER, Named, Question, ratios
 from posref.check.fitted import explains, first_that_fits
 from posref.ops import Arguments, Mistake, NotHere
-from posref.ops.common import rounded
+from posref.ops.common import rounded, wrapped
 from posref.ops.variation import steps, varied
 
 LEAST = 3  # different wrong numbers: fewer are met by some edit, whatever the cause
@@ -59,13 +59,14 @@ ALIKE = (
     {"exp", "exp2", "expm1"},
     {"sum", "mean", "max"},
 )
-FEW_BITS = 11, 8  # of float16 and bfloat16
+FEW_BITS = {"wrapped": (8, 16), "rounded": (11, 8)}  # of int8 and int16, of float16 and bfloat16
 COMMUTATIVE = ast.Add, ast.Mult, ast.BitAnd, ast.BitOr
 FIXED = "shape", "dtype", "ndim", "size"  # what is asked of an array is no number of the formula
 APART = "posref._", "posref.ops", "posref.check"
 REFUSED = NameError, IndexError, KeyError, AttributeError, RecursionError, *NO_ANSWER
 DEPRECATED = FutureWarning, DeprecationWarning
 REMEDY = "Compare that line of the specification with yours."
+WIDER_WHOLE = "Keep that step in int32 or int64: whole numbers of 8 bits are those of int8, of 16 bits those of int16."
 WIDER = "Keep that step in float32: numbers of 11 bits are those of float16, of 8 bits those of bfloat16."
 
 
@@ -80,7 +81,9 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
     if wrong.sum() < MARKS if marks else len(values) < LEAST:
         return
     few = min(MOST // right.size, STEPS // max(right.shape[-2:-1], default=1))
-    coarse = any((rounded(got, bits) == got).all() for bits in FEW_BITS)  # a result in few bits says nothing of a step
+    coarse = any(
+        (rounded(got, bits) == got).all() for bits in FEW_BITS["rounded"]
+    )  # a result in few bits says nothing of a step
     tried = islice(every(question.op.spec, _sizes(question.a, wrong), not coarse), few)
     near = (each for each in tried if _explains(question, got, each))
     yield from first_that_fits(question, got, near)
@@ -101,8 +104,9 @@ def every(spec: Any, sizes: Collection[int] = (), rounds: bool = True) -> Iterat
             for body in _bodies(chunked):
                 for edited, words in edits(body):
                     yield _mistake(body, words, partial(run, body=body, edited=edited), f", by chunks of {size} tokens")
-    for body in _bodies(spec) if rounds else ():
-        yield from (_mistake(body, words, partial(_answer, body=body, edited=edited)) for edited, words in edits(body, True))
+    ways = tuple(FEW_BITS)[: 1 + rounds]
+    for body in _bodies(spec):
+        yield from (_mistake(body, words, partial(_answer, body=body, edited=edited)) for edited, words in edits(body, ways))
 
 
 def _sizes(a: Arguments, wrong: np.ndarray) -> list[int]:
@@ -114,7 +118,7 @@ def _sizes(a: Arguments, wrong: np.ndarray) -> list[int]:
 
 
 @cache
-def edits(function: FunctionType, rounds: bool = False) -> tuple[tuple[FunctionType, str], ...]:
+def edits(function: FunctionType, ways: tuple[str, ...] = ()) -> tuple[tuple[FunctionType, str], ...]:
     """Copies of a function with one expression changed, or rounded to few bits, and words for each; no two are the same text.
 
     >>> from posref.position_ids import cached
@@ -143,7 +147,7 @@ def edits(function: FunctionType, rounds: bool = False) -> tuple[tuple[FunctionT
     found: dict[str, tuple[FunctionType, str]] = {}
     for shown, holder, key, node in [*_places(definition)]:
         before = ast.unparse(shown)
-        for other in _in_few_bits(node) if rounds else _instead(node, names):
+        for other in _in_few_bits(node, ways) if ways else _instead(node, names):
             _put(holder, key, ast.fix_missing_locations(other))
             text, after = ast.unparse(definition), ast.unparse(other if shown is node else shown)
             if text not in found:
@@ -231,10 +235,11 @@ def _instead(node: ast.expr, names: dict[str, ast.expr | None]) -> Iterator[ast.
         yield _Renamed(exchanged).visit(copy.deepcopy(node))
 
 
-def _in_few_bits(node: ast.expr) -> Iterator[ast.expr]:
-    """What an operator or a function gives, stored in 16 bits."""
+def _in_few_bits(node: ast.expr, ways: tuple[str, ...]) -> Iterator[ast.expr]:
+    """What an operator or a function gives, stored in 16 bits, or as a whole number of 8 or 16 bits."""
     if isinstance(node, ast.BinOp | ast.Call):
-        yield from (ast.Call(ast.Name("rounded", ast.Load()), [node, ast.Constant(bits)], []) for bits in FEW_BITS)
+        each = ((way, bits) for way in ways for bits in FEW_BITS[way])
+        yield from (ast.Call(ast.Name(way, ast.Load()), [node, ast.Constant(bits)], []) for way, bits in each)
 
 
 def _alike(node: ast.Attribute) -> list[ast.expr]:
@@ -261,7 +266,7 @@ def _compiled(function: FunctionType, root: ast.Module) -> FunctionType:
     space: dict[str, Any] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)  # a number in the place of a function
-        exec(compile(root, "<edited>", "exec"), function.__globals__ | {"rounded": rounded}, space)
+        exec(compile(root, "<edited>", "exec"), function.__globals__ | {"rounded": rounded, "wrapped": wrapped}, space)
     edited: FunctionType = space[function.__name__]
     return edited
 
@@ -309,5 +314,5 @@ def _mistake(body: FunctionType, words: str, wrong: Any, more: str = "") -> Name
     name, module = body.__name__.strip("_"), body.__module__.removeprefix("posref.")
     bug = f"with {words} in {module}.{name}{more}"
     return f"{name} with {words}{more}".replace("`", "").replace(" and ", " & "), Mistake(
-        wrong, bug, remedy=WIDER if "rounded(" in words else REMEDY, kind="edit"
+        wrong, bug, remedy=WIDER if "rounded(" in words else WIDER_WHOLE if "wrapped(" in words else REMEDY, kind="edit"
     )

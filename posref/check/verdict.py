@@ -8,7 +8,7 @@ import numpy as np
 
 from posref import ops, pairing
 from posref.check import edits, fitted, frameworks, general, indices, other_settings, weights
-from posref.check.engine import Found, Named, Question, ratios
+from posref.check.engine import Found, Named, Question, distance, ratios, separates
 from posref.check.ranged import MEANING, models
 from posref.check.report import Finding, Precision, Report
 from posref.check.rotary import waves
@@ -25,6 +25,7 @@ READS = "Check that the function reads its inputs and returns what it computed."
 ALL = ": all give these numbers here."  # how a line about several mistakes ends
 ROUNDING = 8  # times what is allowed: an error that another order of rounding may leave
 COARSE = "So small an error may be rounding: compute in float64; if it is gone, find the step that has fewer bits."
+IN_16_BITS = "All errors are as small as those of 16 bits: perhaps a step is held in bfloat16 or float16."
 MOST_NAMES = 2  # of mistakes that any op can have: of more that fit, each is a guess
 SHORT = {"bfloat16": "bf16", "float16": "f16"}
 
@@ -115,6 +116,8 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         _constant_named(report, question, got)
     if not report.diagnosis and found.worst < ROUNDING:
         report.advice.append(COARSE)
+    elif not report.diagnosis and _within_16_bits(question, got):
+        report.advice.append(IN_16_BITS)
     if not report.diagnosis and (words := weights.added(question, got)):
         report.diagnosis.append(Finding("bias_added", f"your output is that of right scores to which {words}", weights.REMEDY))
         report.advice.append(weights.REMEDY)
@@ -239,6 +242,15 @@ def _grid(question: Question, got: np.ndarray, model: str) -> str | None:
     meant = (dtype for dtype, short in SHORT.items() if any(name.startswith(short) for name in question.meant))
     told = (dtype for dtype in meant if (round_to(question.right, dtype) != question.right).any())
     return next((dtype for dtype in told if (round_to(got, dtype) == got).all()), None)
+
+
+def _within_16_bits(question: Question, got: np.ndarray) -> bool:
+    """Whether the output would be right in a 16-bit dtype, where its bound tells the right numbers from others."""
+    if (question.right == np.rint(question.right)).all() or not question.models[-1].startswith(("f32", "f64")):
+        return False
+    narrow = (Question(question.op, question.a, models(dtype, question.a)[-1:], right=question.right) for dtype in SHORT)
+    bounds = (bound for each in narrow for bound in each.tolerance.values())
+    return any(distance(got, question.right, y) <= 1 and separates(question.right, y) for y in bounds)
 
 
 def _rounded(question: Question, answer: Any, got: np.ndarray, low: str) -> bool:

@@ -49,6 +49,17 @@ def rounded(x: Any, bits: int) -> Any:
     return np.ldexp(np.rint(fraction * 2.0**bits) / 2.0**bits, exponent)
 
 
+def wrapped(x: Any, bits: int) -> Any:
+    """As signed whole numbers of so many bits, which begin again at the lowest after the highest.
+
+    >>> wrapped(np.array([-1, 127, 128]), 8)
+    array([  -1,  127, -128])
+    """
+    if getattr(getattr(x, "dtype", None), "kind", "") not in ("i", "u"):
+        missing()
+    return (x + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
+
+
 def in_texts(form: Callable[..., Any], boundaries: Any, *arrays: Any, **told: Any) -> Any:
     """Outputs of `form` for packed texts, each from an empty state: text m in rows boundaries[m] .. boundaries[m + 1] - 1."""
     texts = [[x[..., first:last, :] for x in arrays] for first, last in itertools.pairwise(boundaries)]

@@ -9,7 +9,7 @@ from posref.check import engine, rounded, weights
 from posref.check.call import Caller, Misbehaved
 from posref.check.report import Finding, Report
 from posref.check.stages.reads import other_reads
-from posref.check.verdict import ALL, judged, needed, unseen
+from posref.check.verdict import ALL, IN_16_BITS, judged, needed, unseen
 from posref.check.wrong_elements import large_scores
 from posref.ops import Arguments, Mistake, Op, probe
 from posref.ops.scaling import ByLength
@@ -99,7 +99,9 @@ def overflow(report: Report, caller: Caller, question: engine.Question, got: np.
 
 
 def other_weights(report: Report, caller: Caller, question: engine.Question, got: np.ndarray) -> bool:
-    """Whether the report says how the weights of an attention differ from the right ones."""
+    """Whether the report says how the weights of an attention differ from the right ones, or that 16 bits are the cause."""
+    if IN_16_BITS in report.advice:
+        return True
     words = law = ""
     with suppress(Misbehaved, *engine.NO_ANSWER):
         words, law = weights.facts(question, got, caller)
