@@ -307,7 +307,7 @@ def _band(question: Question, got: np.ndarray | None) -> Iterator[Named]:
     truth = np.asarray(question.op.spec(**a)).dtype.kind == "b"
     if got is None or not truth or not (placed or (got.ndim > 1 and got.shape[-1] == got.shape[-2])):
         return
-    every = _offsets(a, got)
+    every = offsets(a, got)
     for chosen, are in ((got != 0, "seen"), (got == 0, "hidden")):
         some = every[chosen] if got.shape == every.shape else every
         first, last = some.min(initial=every.max()), some.max(initial=every.min())
@@ -332,11 +332,11 @@ def _band(question: Question, got: np.ndarray | None) -> Iterator[Named]:
 
 def _within(f: Any, a: Arguments, low: float, high: float, seen: bool) -> np.ndarray:
     right = f(**a)
-    offsets = _offsets(a, right)
-    return np.broadcast_to(((low <= offsets) & (offsets <= high)) == seen, right.shape)
+    every = offsets(a, right)
+    return np.broadcast_to(((low <= every) & (every <= high)) == seen, right.shape)
 
 
-def _offsets(a: Arguments, got: np.ndarray) -> np.ndarray:
+def offsets(a: Arguments, got: np.ndarray) -> np.ndarray:
     """Key minus query, by position, or by row and column where there are no positions."""
     if "key_positions" in a:
         return a.key_positions[..., None, :] - a.query_positions[..., :, None]

@@ -144,9 +144,10 @@ def _mistake(name: str, bug: str, change: Change, shape: tuple[int, ...]) -> Nam
 
     def wrong(f: Any, a: Arguments) -> Any:
         y = f(**a | change)
-        if y.size == np.prod(shape):
-            return y.reshape(shape)
-        return y[tuple(map(slice, shape))] if y.ndim == len(shape) else y
+        wanted = shape if y.shape == shape else np.shape(f(**a))  # which is another one in another question
+        if y.size == np.prod(wanted):
+            return y.reshape(wanted)
+        return y[tuple(map(slice, wanted))] if y.ndim == len(wanted) else y
 
     wrong.change = change  # type: ignore[attr-defined]
     remedy = f"Use {', '.join(change)} as configured: compare the configuration with what your code reads from it."

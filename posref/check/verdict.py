@@ -71,6 +71,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         yield not_computed(question, got)
         yield from waves.stages(question, got)
         yield of_a_part(question, got, question.op.mistakes.items)
+        yield of_a_part(question, got, lambda: next(general.stages(question)))
 
     def stages(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
         yield from single(question, got)

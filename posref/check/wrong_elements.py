@@ -299,7 +299,7 @@ def worst_element(question: Question, got: np.ndarray, model: str) -> str:
     return (
         f"the element at ({_listed(place)}) is {got[place]:.9g}, expected {question.right[place] + 0:.9g}{bound}; "
         f"{wrong.sum()} of {ratio.size} differ{_from(question, wrong)}{where(wrong, names(question), got, question.a)}"
-        f"{_columns(question, wrong)}{_unwritten(question, wrong, got)}{_masked(question, wrong)}"
+        f"{_columns(question, wrong)}{_unwritten(question, wrong, got)}{_masked(question, wrong)}{_seen(question, got, wrong)}"
         f"{_one_number(question, got, wrong)}{_frequencies(question, got)}{words}"
     )
 
@@ -334,6 +334,19 @@ def _masked(question: Question, wrong: np.ndarray) -> str:
     """That all elements which differ are those where an argument of booleans is False, such as padding."""
     flags = {name: value for name, value in question.a.items() if np.shape(value) == wrong.shape and value.dtype == bool}
     return next((f"; all where {name} is False" for name, value in flags.items() if not (wrong & value).any()), "")
+
+
+def _seen(question: Question, got: np.ndarray, wrong: np.ndarray) -> str:
+    """Of a mask: how many wrong keys are seen, how many are hidden, and at which offsets from the query they are."""
+    if np.asarray(question.op.spec(**question.a)).dtype.kind != "b" or not np.isin(got, (0, 1)).all():
+        return ""
+    seen, count = np.count_nonzero(wrong & (got == 1)), np.count_nonzero(wrong)
+    parts = (f"{n} are {words}" for n, words in ((seen, "seen and not to be"), (count - seen, "hidden and to be seen")) if n)
+    square = got.ndim > 1 and got.shape[-1] == got.shape[-2]
+    if not square and "key_positions" not in question.a:
+        return f"; {', '.join(parts)}"
+    every = np.broadcast_to(general.offsets(question.a, got), got.shape)[wrong]
+    return f"; {', '.join(parts)}, at offsets key - query of {every.min()} to {every.max()}"
 
 
 def _one_number(question: Question, got: np.ndarray, wrong: np.ndarray) -> str:
