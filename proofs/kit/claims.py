@@ -63,6 +63,8 @@ def prove_equal(left, right, mention=()):
         return marks.claims.look(left, right)
     for place, a in np.ndenumerate(left):
         b = right[place]
+        if a.is_Integer and a == b:
+            continue
         if not is_zero(a - b):
             _refute(a, b, f"entry {', '.join(map(str, place))}" if left.size > 1 else "")
         if a != b:
@@ -72,10 +74,8 @@ def prove_equal(left, right, mention=()):
     if missing and not special():
         raise NotProved(f"vacuous: {sorted(map(str, missing))} do not occur")
     RECORD.equalities += zip(left.ravel(), right.ravel(), strict=True)
-    sides = [*left.ravel(), *right.ravel()]
-    on_a_path = cases.taken() and all(e.is_number for e in sides)  # where other paths have the size
-    if not (cases._case or on_a_path or any(map(cases.has_size, sides))):
-        RECORD.bare.append(f"{_short(sides[0])} = {_short(right.ravel()[0])}")
+    if not (RECORD.bare or cases._case):
+        _note_bare([*left.ravel(), *right.ravel()])
 
 
 @_final
@@ -136,11 +136,19 @@ def solve_forall(expressions, unknowns):
     return dict(zip(unknowns, solutions[0], strict=True))
 
 
+def _note_bare(sides):
+    """The first claim in which no size occurs; of numbers on a path other paths may have one."""
+    numbers_of_a_path = cases.taken() and all(e.is_number for e in sides)
+    if not (numbers_of_a_path or any(map(cases.has_size, sides))):
+        RECORD.bare.append(f"{_short(sides[0])} = {_short(sides[len(sides) // 2])}")
+
+
 def _cells(value):
     out = np.array(value, dtype=object)
     cells = np.empty(out.shape, dtype=object)
     for ix in np.ndindex(*out.shape):
-        cells[ix] = _cell(settled(at_case(expression(out[ix]))))
+        e = expression(out[ix])
+        cells[ix] = e if e.is_Integer else _cell(settled(at_case(e)))
     return cells
 
 

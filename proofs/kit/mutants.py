@@ -9,6 +9,7 @@ import contextlib
 import copy
 import inspect
 import itertools
+import pickle
 import re
 import sys
 import textwrap
@@ -61,11 +62,11 @@ def tree(function):
 def mutants(function):
     """(label, code) of every mutant; the label shows the statement before and after."""
     function = python_function(function)
-    root = original(function)
+    root = pickle.dumps(original(function))  # read again in a third of the time of a deep copy
     number, labels = 0, set()
     while True:
         mutator = _Mutator(number, function.__code__.co_varnames)
-        changed = mutator.visit(copy.deepcopy(root))
+        changed = mutator.visit(pickle.loads(root))
         if mutator.label is None:
             return
         label = f"{function.__name__}: {mutator.label}"

@@ -13,6 +13,7 @@ from proofs.kit.cases import consequences, equals_zero, nonnegative, settled
 from proofs.kit.record import RECORD
 from proofs.kit.verdicts import Undecided, Unseen
 
+SIGNS = {sp.Lt: {-1}, sp.Le: {-1, 0}, sp.Gt: {1}, sp.Ge: {0, 1}, sp.Eq: {0}, sp.Ne: {-1, 1}}  # of left - right
 _oracle, _at_once = None, False
 _teller = None  # answers comparisons in numbers; then one path is run, and sizes are compared, too
 told = []  # (relation, answer) of the path that runs in numbers
@@ -129,7 +130,7 @@ def _signs(relation):
     """A comparison as an expression and its signs: the same expression for a > b, 2b < 2a and not b >= a."""
     _, difference = sp.expand(relation.lhs - relation.rhs).primitive()
     turn = -1 if difference.could_extract_minus_sign() else 1
-    return turn * difference, {turn * sign for sign in (-1, 0, 1) if relation.func(sign, 0)}
+    return turn * difference, {turn * sign for sign in SIGNS[relation.func]}
 
 
 @contextmanager

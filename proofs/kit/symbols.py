@@ -67,7 +67,9 @@ def expression(value):
     """The sympy expression behind a Scalar, a number, a boolean or an expression; a float is the dyadic number it is."""
     if isinstance(value, Scalar):
         return value.e
-    if isinstance(value, (bool, np.bool_)):
+    if isinstance(value, sp.Basic):
+        return value
+    if isinstance(value, (bool, np.bool_, int, np.integer)):
         return sp.Integer(int(value))
     if isinstance(value, (float, np.floating)) and np.isfinite(value):
         return sp.Rational(*value.as_integer_ratio())
