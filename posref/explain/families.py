@@ -1417,6 +1417,9 @@ FAMILIES |= {
     "blenderbot": {"like": "bart", "rows": "bert"},
     "marian": {"encoding": "sinusoidal", "scale": "head", "stacks": "encoder_decoder"},
     "m2m_100": {"like": "marian", "rows": "roberta"},
+    "seamless_m4t": {"like": "m2m_100"},
+    "seamless_m4t_v2": {"like": "m2m_100"},
+    "time_series_transformer": {"like": "marian", "rows": {"decoder": "after_context"}},
     "t5": {"encoding": "t5", "scale": 1.0, "head": "d_kv", "stacks": "t5"},
     "umt5": {"like": "t5", "every_layer": True},
     "longt5": {
@@ -1475,6 +1478,10 @@ FAMILIES |= {
 FAMILIES |= {name: {"like": row} for row, names in TABLES.items() for name in names.split()}
 OWN_HEAD_DIM = "deit dinov2 dinov2_with_registers ijepa pixio radio vit vit_mae vit_msn"
 FAMILIES |= {name: {**FAMILIES[name], "head": "head_dim"} for name in OWN_HEAD_DIM.split()}
+FAMILIES["videomae"] = {"like": "sinusoidal"}
+for name in ("videomae", "vit_mae"):
+    keys = {key: f"decoder_{key}" for key in ("hidden_size", "num_attention_heads", "num_hidden_layers")}
+    FAMILIES[name] |= {"towers": {"decoder": {"keys": keys}}}
 DECODERS = (  # which are encoders without is_decoder
     "bert bert-generation bridgetower_text_model camembert data2vec-text electra ernie esm roberta roberta-prelayernorm "
     "roc_bert roformer xlm-roberta xlm-roberta-xl xmod megatron-bert rembert"

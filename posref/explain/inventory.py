@@ -83,7 +83,6 @@ REASONS = {
             "nemotron_asr_streaming_encoder"
         ),
         "a model of timm at the input, then RoPE; not compared, since its module needs timm": "pe_video_encoder",
-        "sinusoids at the input, counted on by the decoder from context_length": "time_series_transformer",
         "sinusoids at the input, counted on by the decoder from context_length; queries are chosen by their scores": "informer",
         "RoPE of row and column in turn, and windows on both sides": "neomme",
         "2-D sinusoids, which a network scales in each layer, are added to queries and keys; sinusoids of the boxes of objects "
@@ -123,10 +122,9 @@ REASONS = {
             "mask2former oneformer"
         ),
         "sinusoids of the reference points of objects stand beside their features": "conditional_detr",
-        "text: sinusoids at the input of both stacks; units: in the decoder alone; sound: terms of distances in each layer": (
+        "units: sinusoids at the input of the decoder alone; sound: terms of distances in each layer": (
             "seamless_m4t seamless_m4t_v2"
         ),
-        "a fixed table at the input of the decoder": "videomae vit_mae",
         "a learned table of frames": "xclip xclip_vision_model",
         "layers above two towers, which add no position": "bridgetower",
         "layers above the described ones, which add no position": "videoprism_vision_model",

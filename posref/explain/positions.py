@@ -15,6 +15,7 @@ ROWS = {
     "bart": "arange(n) + 2",
     "prophetnet": "arange(n) + {first}",
     "from_one": "arange(n) + 1",
+    "after_context": "arange(n) + {context}",
     "opt": "learned.position_ids(mask, convention='opt')",
     "roberta": "learned.position_ids(ids != {pad}, convention='roberta', padding_idx={pad})",
 }
@@ -69,7 +70,10 @@ def _forward(settings, group):
     if group.encoding not in ("learned", "learned_and_buckets", "sinusoidal"):
         return settings.family.get("forward", PLACES)
     pad = settings.count("pad_token_id", least=0)
-    return ROWS[settings.family.get("rows", "bert")].format(pad="pad_token_id" if pad is None else pad, first=(pad or 0) + 1)
+    rows = settings.family.get("rows", "bert")
+    rows = rows.get(group.part.rpartition(".")[2], "bert") if isinstance(rows, dict) else rows
+    context = settings.count("context_length") or settings.count("prediction_length")
+    return ROWS[rows].format(pad="pad_token_id" if pad is None else pad, first=(pad or 0) + 1, context=context)
 
 
 def _cached(forward):

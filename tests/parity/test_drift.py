@@ -51,11 +51,13 @@ def test_tokens_of_a_padded_row_are_counted_as_explained(model_type):
     assert list(drift.counting(model_type)) == []
 
 
-def test_frames_of_sound_are_counted_as_explained():
-    model = models.build(models.tiny("fun_asr_nano_encoder"))
-    (rows,) = models.rows_read(model, models.inputs_of(model)).values()
-    (layer,) = explain(models.keys("fun_asr_nano_encoder"))["layers"]
-    assert rows.tolist() == eval(layer["positions"]["forward"], {"arange": np.arange, "n": len(rows)}).tolist()
+@pytest.mark.parametrize("model_type", ["fun_asr_nano_encoder", "time_series_transformer"])
+def test_frames_are_counted_as_explained(model_type):
+    model = models.build(models.tiny(model_type))
+    read = models.rows_read(model, models.inputs_of(model)).values()
+    said = [layer["positions"]["forward"] for layer in explain(models.keys(model_type))["layers"] if layer["positions"]]
+    for rows, forward in zip(read, said, strict=True):
+        assert rows.tolist() == eval(forward, {"arange": np.arange, "n": len(rows)}).tolist()
 
 
 @pytest.mark.parametrize("model_type", ["llama", "mistral", "opt", "gpt2", "roberta"])

@@ -341,7 +341,7 @@ def crossed(layer):
 
 def place(name, stacks, said):
     """The stack, the number of the layer and which of its attentions a module is, from its name."""
-    first = name.split(".")[0]
+    first = name.split(".")[0].removeprefix("text_")
     number = re.search(r"(?:^|\.)layers\.(\d+)", name) or re.search(r"(?:^|\.)(\d+)(?:\.|$)", name)
     key = (first if first in stacks else "", int(number.group(1)) if number else -1)
     return (*key, "cross" if CROSS.search(name) and (*key, "cross") in said else "")

@@ -156,6 +156,7 @@ SPECIAL = {  # what a class needs beside its sizes
     "dpt": {"backbone_config": None},
     "moonshine": {"encoder_num_hidden_layers": 3, "decoder_num_hidden_layers": 3, "decoder_num_attention_heads": 8},
     "seggpt": {"image_size": [64, 32]},
+    "time_series_transformer": {"prediction_length": TOKENS, "lags_sequence": [1, 2], "num_time_features": 1, "d_model": 64},
     **{name: {"cross_attn_k": 1} for name in ("blt_local_encoder", "blt_local_decoder")},
     "moonshine_streaming": {"num_key_value_heads": 4, "encoder_config": {"hidden_size": 64}},
     "trocr": {"is_decoder": True},
@@ -216,6 +217,8 @@ STACKS_ALONE = {  # the stack that is described apart from the other parts of it
     "cohere_asr": "CohereAsrDecoder",
     "moonshine_streaming": "MoonshineStreamingDecoder",
     "pp_chart2table_vision": "GotOcr2VisionEncoder",
+    "videomae": "VideoMAEForPreTraining",
+    "vit_mae": "ViTMAEForPreTraining",
 }
 WITH_CHANNELS = ("pocket", "mimi", "pe_audio_encoder")  # of the sound
 CROSSING = (
@@ -478,7 +481,7 @@ def _series(configuration):
     """A series of numbers in patches: as many patches as tokens, and of PatchTST as its configuration says, per channel."""
     if configuration.model_type == "patchtst":
         return torch.randn(1, configuration.context_length, configuration.num_input_channels)
-    return torch.randn(1, TOKENS * configuration.patch_length)
+    return torch.randn(1, TOKENS * getattr(configuration, "patch_length", 1))
 
 
 def _features(configuration):
@@ -517,6 +520,10 @@ def inputs_of(model):
         inputs = {name: value for name, value in inputs.items() if name in names}
     if configuration.model_type == "fine_acoustics":
         inputs |= {"codebook_idx": 1, "input_ids": ids[..., None].repeat(1, 1, configuration.n_codes_total)}
+    if "future_time_features" in names:
+        past, future = torch.randn(1, TOKENS + 2), torch.randn(1, TOKENS)
+        inputs = {"past_values": past, "past_time_features": past[..., None], "past_observed_mask": torch.ones_like(past)}
+        inputs |= {"future_values": future, "future_time_features": future[..., None]}
     if configuration.model_type == "seggpt":
         inputs["prompt_masks"] = inputs["pixel_values"] = inputs["prompt_pixel_values"]
     if configuration.model_type.startswith("musicgen"):  # a row of tokens for each codebook
@@ -547,6 +554,9 @@ def inputs_of(model):
             inputs["pixel_values"] = inputs["pixel_values"].repeat(configuration.num_frames, 1, 1, 1)
         if configuration.model_type in ("timesformer", "videomae", "vivit"):
             inputs["pixel_values"] = inputs["pixel_values"].repeat(1, configuration.num_frames, 1, 1, 1)
+        if configuration.model_type == "videomae":
+            tubes = configuration.num_frames // configuration.tubelet_size
+            inputs["bool_masked_pos"] = torch.arange(tubes * (side // configuration.patch_size) ** 2)[None] % 2 == 0
     if "past_values_padding" in names:
         inputs |= {"past_values_padding": torch.zeros_like(inputs["past_values"]), "freq": torch.zeros(1, 1, dtype=torch.long)}
     if "aspect_ratio_ids" in names:
