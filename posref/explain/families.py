@@ -634,6 +634,8 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "like": "glm",
         "partial": 0.9,
         "cross": True,
+        # the encoder writes its number of heads into the configuration of the decoder; released models have one for both
+        "only": {"encoder_num_attention_heads": (8,), "decoder_num_attention_heads": (8,)},
         "towers": {
             "encoder": {
                 "causal": False,
