@@ -225,7 +225,8 @@ def _instead(node: ast.expr, names: dict[str, ast.expr | None]) -> Iterator[ast.
             yield from (ast.Name(other, ast.Load()) for other in names if other not in (name, "base"))
             yield from (ast.UnaryOp(op(), node) for op in (ast.USub, ast.Invert))
             yield from (ast.Constant(0), ast.Constant(1), *map(_parsed, (f"np.swapaxes({name}, -1, -2)", f"{name}[..., :1]")))
-            yield from (ast.BinOp(ast.Constant(1), ast.Div(), node), ast.BinOp(ast.Constant(2), ast.Mult(), node))
+            yield from (ast.BinOp(ast.Constant(1), op(), node) for op in (ast.Div, ast.Sub))  # 1 - x: shares that are exchanged
+            yield ast.BinOp(ast.Constant(2), ast.Mult(), node)
             yield from (ast.BinOp(node, op(), ast.Constant(n)) for op, n in ((ast.Add, 1), (ast.Sub, 1), (ast.Div, 2)))
     variables = sorted({each.id for each in ast.walk(node) if isinstance(each, ast.Name) and each.id in names})
     if len(variables) == 1 and not isinstance(node, ast.Name):
