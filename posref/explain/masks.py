@@ -74,8 +74,8 @@ CROSSING = [
     "xlm_roberta_xl",
     "xmod",
 ]
-OWN_CAUSAL = (
-    "fsmt gpt_neo imagegpt kosmos_2_text_model openai-gpt prophetnet timesfm xlnet"  # types that make this mask themselves
+OWN_CAUSAL = (  # types that make this mask themselves
+    "coarse_acoustics fsmt gpt_neo imagegpt kosmos_2_text_model openai-gpt prophetnet semantic timesfm xlnet"
 )
 GLOBAL = "tokens of global_attention_mask see all tokens, by projections of their own, and all tokens see them (modeling_{}.py)"
 SUMMED = (
