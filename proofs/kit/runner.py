@@ -70,14 +70,14 @@ def run(chosen, with_mutants, sizes=numbers.SIZES):
 
     Mutants are tried in files whose theorems are all chosen, and all proved. With mutants, results are changed, too.
     """
-    done, survivors, unused = {}, [], []
+    done, proof, survivors, unused = {}, {}, [], []
     files = list(dict.fromkeys(t.file for t in chosen))
     jobs = [(t.file, t.name, sizes, with_mutants) for t in chosen]
-    for count, result in enumerate(_side_by_side(_examine, jobs, len(files)), 1):
-        done[result["name"]] = result
+    for count, (result, seconds) in enumerate(_side_by_side(_examine, jobs, len(files)), 1):
+        done[result["name"]], proof[result["name"]] = result, seconds
         _say(f"[{count}/{len(chosen)}] {result['name']}: {result['status']} ({result['seconds']:.2f} s)")
     whole = [f for f in files if all(t.name in done and done[t.name]["status"] in PASSED for t in in_file(f))]
-    jobs = [(f, {t.name: done[t.name]["seconds"] for t in in_file(f)}) for f in whole] if with_mutants else []
+    jobs = [(f, {t.name: proof[t.name] for t in in_file(f)}) for f in whole] if with_mutants else []
     jobs.sort(key=lambda job: -sum(job[1].values()))  # the longest first, so that no process waits for it at the end
     for file, score, alive, idle, seconds in _side_by_side(_kill, jobs, len(jobs)):
         survivors, unused = survivors + alive, unused + idle
@@ -101,7 +101,8 @@ def slow(results):
 def _examine(file, name, sizes, with_results):
     t = next(t for t in in_file(file) if t.name == name)
     result = asdict(examine(t, with_results))
-    return result | _in_numbers(t, sizes, with_results) if result["status"] in PASSED else result
+    more = _in_numbers(t, sizes, with_results) if result["status"] in PASSED else {}
+    return result | more, t.seconds  # of its proof alone
 
 
 def _in_numbers(t, sizes, with_named):

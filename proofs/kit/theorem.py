@@ -61,7 +61,7 @@ TRUSTED = {
     "floor",
 }
 TRUSTED |= {"solve", "solveset", "linsolve", "rsolve", "solve_forall", "is_irrational", "is_transcendental", "evalf"}
-SECONDS_PER_MUTANT = 5  # of the processor, and ten times what the proof takes; a mutant may loop forever
+SECONDS_PER_MUTANT = 1  # of the processor, and ten times what the proof takes; a mutant may loop forever
 SECONDS_WITH_MARKS = 1  # more than the proof takes; what is made of marked numbers may take long
 
 
