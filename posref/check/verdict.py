@@ -14,7 +14,16 @@ from posref.check.report import Finding, Precision, Report
 from posref.check.rotary import waves
 from posref.check.rounded import BITS
 from posref.check.tensors import round_to
-from posref.check.wrong_elements import broadcast, not_computed, not_finite, of_a_part, one_part, untouched, worst_element
+from posref.check.wrong_elements import (
+    broadcast,
+    exact,
+    not_computed,
+    not_finite,
+    of_a_part,
+    one_part,
+    untouched,
+    worst_element,
+)
 from posref.ops import Mistake
 
 Read = Callable[[Question, np.ndarray], Iterable[Iterable[Named]]]
@@ -290,7 +299,7 @@ def _named(report: Report, question: Question, found: Found, low: str | None = N
         helpful = [
             (name, ratio)
             for name, ratio in found.nearest
-            if 8 * ratio < found.worst and " at most " not in name and " at least " not in name
+            if 8 * ratio < found.worst and not exact(question) and " at most " not in name and " at least " not in name
         ]  # what leaves the error is no hint, nor is a limit that does not fit
         report.nearest, report.ruled_out, report.stopped = helpful, found.tried, found.stopped
 

@@ -293,7 +293,8 @@ def worst_element(question: Question, got: np.ndarray, model: str) -> str:
         return f"each element alone is within what rounding in {model} allows, but {together}, three times what is usual"
     most = ratio == ratio.max()
     place = _place(np.where(most, np.abs(got - question.right), -1))
-    bound = f" ({ratio[place]:.3g} times what rounding in {model} allows)" if np.isfinite(ratio[place]) else ""
+    rounded = np.isfinite(ratio[place]) and not exact(question)
+    bound = f" ({ratio[place]:.3g} times what rounding in {model} allows)" if rounded else ""
     wrong, words = ratio > 1, general.relation(question, got, model)
     words = rows_of_an_input(question, got) + (words and f"; {words}")
     return (
@@ -302,6 +303,11 @@ def worst_element(question: Question, got: np.ndarray, model: str) -> str:
         f"{_columns(question, wrong)}{_unwritten(question, wrong, got)}{_masked(question, wrong)}{_seen(question, got, wrong)}"
         f"{_one_number(question, got, wrong)}{_frequencies(question, got)}{words}"
     )
+
+
+def exact(question: Question) -> bool:
+    """Whether the right answer is of whole numbers or booleans, which nothing rounds."""
+    return np.asarray(question.op.spec(**question.a)).dtype.kind in "iub"
 
 
 def _columns(question: Question, wrong: np.ndarray) -> str:
@@ -341,12 +347,15 @@ def _seen(question: Question, got: np.ndarray, wrong: np.ndarray) -> str:
     if np.asarray(question.op.spec(**question.a)).dtype.kind != "b" or not np.isin(got, (0, 1)).all():
         return ""
     seen, count = np.count_nonzero(wrong & (got == 1)), np.count_nonzero(wrong)
-    parts = (f"{n} are {words}" for n, words in ((seen, "seen and not to be"), (count - seen, "hidden and to be seen")) if n)
+    kinds = (seen, "seen that should be hidden"), (count - seen, "hidden that should be seen")
+    parts = [f"{n} {'is' if n == 1 else 'are'} {words}" for n, words in kinds if n]
     square = got.ndim > 1 and got.shape[-1] == got.shape[-2]
     if not square and "key_positions" not in question.a:
         return f"; {', '.join(parts)}"
     every = np.broadcast_to(general.offsets(question.a, got), got.shape)[wrong]
-    return f"; {', '.join(parts)}, at offsets key - query of {every.min()} to {every.max()}"
+    least, most = every.min(), every.max()
+    at = f"the offset key - query of {least}" if least == most else f"offsets key - query of {least} to {most}"
+    return f"; {', '.join(parts)}, at {at}"
 
 
 def _one_number(question: Question, got: np.ndarray, wrong: np.ndarray) -> str:
