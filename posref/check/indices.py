@@ -20,7 +20,7 @@ CALLED = {"batch": "batch row", "heads": "head", "tokens": "row", "rows": "row",
 MOST = 2**22  # numbers of all answers of one axis
 LISTED = 12
 FAR, MANY = 64, 2**18  # how far from positions that occur others are tried; numbers of all answers then
-BITS = 12  # wrong bits: fewer are met by some index
+BITS = 12  # of wrong numbers beyond those of the indices that are found: fewer are met by some index
 REMEDY = "Compare the index, or the stride, with which your code reads it."
 
 Changes = dict[str, Any]
@@ -29,7 +29,7 @@ Changes = dict[str, Any]
 def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
     """Entries of each array, then of several together, then positions."""
     truth = np.isin(question.right, (0, 1)).all()
-    if got.shape != question.right.shape or got.ndim < 2 or (truth and (got != question.right).sum() < BITS):
+    if got.shape != question.right.shape or got.ndim < 2:
         return
     arrays = {name: question.a[name] for name in question.op.given if isinstance(question.a.get(name), np.ndarray)}
     labels = axes(question.op, question.a)
@@ -80,7 +80,11 @@ def read(
         shape = [got.shape[i] if i in kept else 1 for i in range(got.ndim)]
         values = np.arange(len(every)) if known is None else np.asarray(known)
         called = [names(question)[i].removesuffix("s") for i in kept]
-        bug = _words(called, words, values[asked], values[used], wrong)
+        law = _law(values[asked].ravel(), values[used].ravel())
+        free = 0 if law else np.count_nonzero(wrong) * np.log2(len(every))
+        if np.count_nonzero(got != question.right) * _bits(question.right) < BITS + free:
+            return
+        bug = _words(called, words, values[asked], values[used], wrong, law)
         yield name, Mistake(_as_read(every, used.reshape(shape)), bug, remedy=REMEDY, kind="general")
         return
 
@@ -96,12 +100,17 @@ def _as_read(every: list[Changes], used: np.ndarray) -> Any:
     return wrong
 
 
-def _words(called: list[str], words: str, asked: np.ndarray, used: np.ndarray, wrong: np.ndarray) -> str:
+def _bits(right: np.ndarray) -> float:
+    """What one number says: whole numbers have few bits."""
+    whole = np.isfinite(right).all() and bool((right == np.rint(right)).all())
+    return float(np.log2(1 + np.ptp(right))) if whole else np.inf
+
+
+def _words(called: list[str], words: str, asked: np.ndarray, used: np.ndarray, wrong: np.ndarray, law: str) -> str:
     """The first part that reads another entry, how many do, and the law of all of them if they have one."""
     place = tuple(int(i) for i in np.argwhere(wrong)[0])
     part = ", ".join(f"{name} {i}" for name, i in zip(called, place, strict=True))
     first = f"{part} is computed with {words.format(used[place])} instead of {asked[place]}"
-    law = _law(asked.ravel(), used.ravel())
     listed = ", ".join(map(str, used.ravel()[:LISTED])) + ", .." * (used.size > LISTED)
     return f"{first}; {wrong.sum()} of {wrong.size} differ: {law or f'all read {listed}'}"
 

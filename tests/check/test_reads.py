@@ -13,16 +13,8 @@ from posref.check.report import Report
 from posref.check.stages.reads import other_reads
 from tests.every import every
 
-SINKS, WINDOW = {"scale": 8**-0.5, "sinks": True, "heads": 8}, {"width": 8, "causal": True}
+WINDOW = {"width": 8, "causal": True}
 OPS = [op for system in ops.names() for op in ops.system(system).values()]
-
-
-def sinks_of_the_group(q, k, v, mask, sinks):
-    scores = np.where(mask, q @ k.swapaxes(-1, -2) / 8**0.5, -np.inf)
-    own = np.broadcast_to(sinks[np.arange(len(sinks)) // 4 * 4][:, None, None], (*scores.shape[:-1], 1))
-    scores = np.concatenate([scores, own], axis=-1)
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return (weights / weights.sum(axis=-1, keepdims=True))[..., :-1] @ v
 
 
 def one_window_for_all(query_positions, key_positions):
@@ -39,7 +31,6 @@ def outputs_for_inputs(x, kernel, state):
 @pytest.mark.parametrize(
     ("fn", "name", "settings", "sentence"),
     [
-        (sinks_of_the_group, "attention.attend", SINKS, ("head 1", "sinks[0]", "sinks[1]")),
         (one_window_for_all, "attention.window_mask", WINDOW, ("row 0", "query_positions[:, [0, 4]]", "query_positions[:, 0]")),
         (outputs_for_inputs, "convolution.keep", {}, ("", "kernel[:, 0:4]", "no entry of kernel")),
     ],
