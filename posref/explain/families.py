@@ -1419,8 +1419,6 @@ FAMILIES |= {
     "blenderbot": {"like": "bart", "rows": "bert"},
     "marian": {"encoding": "sinusoidal", "scale": "head", "stacks": "encoder_decoder"},
     "m2m_100": {"like": "marian", "rows": "roberta"},
-    "seamless_m4t": {"like": "m2m_100"},
-    "seamless_m4t_v2": {"like": "m2m_100"},
     "time_series_transformer": {"like": "marian", "rows": {"decoder": "after_context"}},
     "t5": {"encoding": "t5", "scale": 1.0, "head": "d_kv", "stacks": "t5"},
     "umt5": {"like": "t5", "every_layer": True},

@@ -122,7 +122,7 @@ REASONS = {
             "mask2former oneformer"
         ),
         "sinusoids of the reference points of objects stand beside their features": "conditional_detr",
-        "units: sinusoids at the input of the decoder alone; sound: terms of distances in each layer": (
+        "text: sinusoids at the input of both stacks; units: in the decoder alone; sound: terms of distances in each layer": (
             "seamless_m4t seamless_m4t_v2"
         ),
         "a learned table of frames": "xclip xclip_vision_model",
