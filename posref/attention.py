@@ -41,7 +41,7 @@ Where implementations differ.
     causal, n_query < n_key | flash-attn | aligned at the end | since 2.1 | flash_attn/flash_attn_interface.py
     causal, n_query < n_key | PyTorch, is_causal | aligned at the start | 2.13.0 | torch/nn/functional.py
     causal window of w keys, its own included | transformers | sliding_window = w | 5.23.0 | masking_utils.py
-    causal window of w keys, its own included | flash-attn | window_size = (w - 1, 0), (w - 1, ahead - 1) for both sides | 2.8.4
+    causal window of w keys, its own included | flash-attn | window_size = (w - 1, 0), ends inclusive | 2.8.4
       | flash_attn/flash_attn_interface.py
     chunked attention | transformers' Llama 4 | keys up to the query with floor(j / c) = floor(i / c), left padding not counted
       | 5.23.0 | masking_utils.py chunked_overlay
