@@ -144,34 +144,39 @@ def edits(function: FunctionType, ways: tuple[str, ...] = ()) -> tuple[tuple[Fun
     defaults |= {each.arg: value for each, value in zip(taken.kwonlyargs, taken.kw_defaults, strict=True) if value}
     lists = {ast.unparse(each.value) for each in ast.walk(root) if isinstance(each, ast.Attribute) and each.attr == "append"}
     names = {each: defaults.get(each) for each in function.__code__.co_varnames if each not in lists}
-    found: dict[str, tuple[FunctionType, str]] = {}
-    for shown, holder, key, node in [*_places(definition)]:
+    found: dict[tuple[int, str], tuple[FunctionType, str]] = {}
+    texts = [ast.unparse(each) for each in definition.body]
+    for i, shown, holder, key, node in [*_places(definition)]:
         before = ast.unparse(shown)
         for other in _in_few_bits(node, ways) if ways else _instead(node, names):
             _put(holder, key, ast.fix_missing_locations(other))
-            text, after = ast.unparse(definition), ast.unparse(other if shown is node else shown)
-            if text not in found:
+            text = ast.unparse(definition.body[i])
+            if text != texts[i] and (i, text) not in found:
                 with suppress(ValueError):  # no program, as Python 3.13 finds where 3.11 does not
-                    found[text] = _compiled(function, root), f"`{after}` for `{before}`"
+                    after = ast.unparse(other if shown is node else shown)
+                    found[i, text] = _compiled(function, root), f"`{after}` for `{before}`"
             _put(holder, key, node)
     return tuple(found.values())
 
 
-def _places(definition: ast.FunctionDef) -> Iterator[tuple[ast.AST, Any, Any, ast.expr]]:
-    """Each expression of the body, a part of the code that shows where it is, and its place; checks of arguments are none."""
-    waiting: list[tuple[ast.AST, ast.AST | None]] = [(each, None) for each in definition.body if not _is_check(each)]
+def _places(definition: ast.FunctionDef) -> Iterator[tuple[int, ast.AST, Any, Any, ast.expr]]:
+    """Each expression of the body, the number of its statement, a part of the code that shows where it is, and its place;
+    checks of arguments are none.
+    """
+    body = enumerate(definition.body)
+    waiting: list[tuple[int, ast.AST, ast.AST | None]] = [(n, each, None) for n, each in body if not _is_check(each)]
     while waiting:
-        node, shown = waiting.pop(0)
+        n, node, shown = waiting.pop(0)
         for field, value in ast.iter_fields(node):
             for i, each in enumerate(value if isinstance(value, list) else [value]):
                 if not isinstance(each, ast.AST) or _is_check(each):
                     continue
                 if not isinstance(each, ast.expr) or isinstance(each, ast.Starred):
-                    waiting.append((each, shown))
+                    waiting.append((n, each, shown))
                     continue
                 within = shown if shown is not None and len(ast.unparse(each)) < SHORT else each
-                yield (within, value, i, each) if isinstance(value, list) else (within, node, field, each)
-                waiting.append((each, within))
+                yield (n, within, value, i, each) if isinstance(value, list) else (n, within, node, field, each)
+                waiting.append((n, each, within))
 
 
 def _is_check(node: ast.AST) -> bool:
