@@ -117,8 +117,9 @@ class _View:
     def __init__(self, module: Any, copied: Callable[[Any], Any]):
         self.__name__, self._module, self._copied = module.__name__, module, copied
 
-    def __getattr__(self, name: str) -> Any:
-        return self._copied(getattr(self._module, name))
+    def __getattr__(self, name: str) -> Any:  # asked once: from then on it is an attribute
+        self.__dict__[name] = value = self._copied(getattr(self._module, name))
+        return value
 
 
 @cache
