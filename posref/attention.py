@@ -3,6 +3,8 @@
 Every query weighs all keys by how well they match it and averages their values. Without an encoding it cannot tell where a key
 stands.
 
+Also called: NoPE, no position encoding, DroPE.
+
 Definition. For queries q_i, keys k_j and values v_j:
 
     s_ij = cap(scale r_i q_i . k_j) + b_ij             cap(s) = c tanh(s / c), or s without a cap
