@@ -149,42 +149,38 @@ def test_pytest_prints_the_diagnosis(tmp_path):
     assert 'your output equals rope.rotate with layout="interleaved"; you asked for layout="half"' in done.stdout
 
 
-CPP_MAIN = r"""
-#include <cstdio>
-static int sign = 1;
-void rope(const float* x, const long long* positions, float* y, int n, int dim) {
-  for (int i = 0; i < n; i++)
-    for (int t = 0; t < dim / 2; t++) {
-      float angle = sign * positions[i] * std::pow(10000.0f, -2.0f * t / dim), a = x[i * dim + t], b = x[i * dim + t + dim / 2];
-      y[i * dim + t] = a * std::cos(angle) - b * std::sin(angle);
-      y[i * dim + t + dim / 2] = a * std::sin(angle) + b * std::cos(angle);
-    }
-}
-void nothing(const float*, const long long*, float* y, int n, int dim) { for (int i = 0; i < n * dim; i++) y[i] = NAN; }
-int main() {
-  double right = check(rope);
-  sign = -1;
-  double wrong = check(rope);
-  std::printf("%g %g %g", right, wrong, check(nothing));
+CPP_ROPE = r"""
+#include <cstdlib>
+std::vector<double> my_rope(const std::vector<double> &x, const std::vector<double> &positions, int dim) {
+  float sign = std::atof(std::getenv("SIGN"));
+  std::vector<double> y(x.size());
+  for (size_t i = 0; i < x.size(); i++) {
+    int t = i % dim, half = dim / 2;
+    float angle = sign * positions[i / dim] * std::pow(10000.0f, -2.0f * (t % half) / dim);
+    float other = t < half ? -x[i + half] : x[i - half];
+    y[i] = float(x[i]) * std::cos(angle) + other * std::sin(angle);
+  }
+  return y;
 }
 """
 
 
 def test_cpp_example(tmp_path):
-    """The printed check, compiled: it passes float32 RoPE and refuses the other direction and NaN."""
+    """The printed test, compiled: it passes float32 RoPE, names the other direction and refuses NaN."""
     if shutil.which("g++") is None:
         pytest.skip("g++ is not installed")
     (block,) = blocks("cpp")
-    (command,) = re.findall(r"`posref (vectors export .*? --format c) -o \.`", text())
+    (command,) = re.findall(r"`posref (vectors export .*? --format txt) -o \.`", text())
     assert cli.main([*shlex.split(command), "-o", str(tmp_path)]) == 0
-    (tmp_path / "main.cpp").write_text(block + CPP_MAIN)
-    flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-Wno-unused-variable"]
-    subprocess.run(["g++", *flags, str(tmp_path / "main.cpp"), "-o", str(tmp_path / "program")], check=True)
-    run = subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=True)
-    right, wrong, nothing = map(float, run.stdout.split())
-    assert 0 < right <= 1
-    assert wrong > 1000
-    assert nothing == float("inf")
+    shutil.copy(ROOT / "posref" / "vectors" / "languages" / "vectors.hpp", tmp_path)
+    (tmp_path / "main.cpp").write_text(block + CPP_ROPE)
+    flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run(["g++", *flags, "main.cpp", "-o", "program"], cwd=tmp_path, check=True)
+    for sign, wrong in (("1", False), ("-1", True), ("nan", True)):
+        run = subprocess.run(["./program"], cwd=tmp_path, env={"SIGN": sign}, capture_output=True, text=True, check=False)
+        assert run.returncode == wrong
+        assert bool(run.stdout) == wrong
+        assert ("  sign: " in run.stdout) == (sign == "-1")
 
 
 def test_table_is_what_discovery_finds():

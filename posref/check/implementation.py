@@ -3,6 +3,7 @@
 import difflib
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -478,18 +479,21 @@ def _called(
             return _called(report, caller, op, near, op.make(**near))
         report.failed("call", str(error))
         working = (words for words, other, made in _others(caller, op, settings, a) if _works(other, made))
-        contract = f"The contract is fn({', '.join(op.given)})"
-        where = error.__cause__ and line_of(error.__cause__)
-        other = isinstance(error.__cause__, TypeError) or str(error).startswith("it returned None")  # no converter mends these
-        advice = (
-            f"Debug {where}, which raised {type(error.__cause__).__name__}. {contract}; wrap the function if it expects others."
-            if where
-            else f"{contract}; wrap the implementation{'' if other else ', or pass to=, which converts its arrays'}."
-        )
-        report.advice.append(next(working, advice))
+        report.advice.append(next(working, None) or _advice(caller, op, error))
         return settings, a, None
     report.passed("call", f"the input {caller.modified} was modified: it works in place" if caller.modified else "")
     return settings, a, got
+
+
+def _advice(caller: Caller, op: Op, error: Misbehaved) -> str:
+    """What to do about a call that failed, if no other call works."""
+    if caller.plain and "torch" in sys.modules and "numpy.ndarray" in str(error):
+        return "It received numpy arrays; if it expects tensors, pass to=torch.from_numpy."
+    contract = f"The contract is fn({', '.join(op.given)})"
+    if where := error.__cause__ and line_of(error.__cause__):
+        return f"Debug {where}, which raised {type(error.__cause__).__name__}. {contract}; wrap the function if it expects others."
+    other = isinstance(error.__cause__, TypeError) or str(error).startswith("it returned None")  # no converter mends these
+    return f"{contract}; wrap the implementation{'' if other else ', or pass to=, which converts its arrays'}."
 
 
 def _near(caller: Caller, op: Op, settings: dict[str, Any], a: Arguments) -> dict[str, Any]:

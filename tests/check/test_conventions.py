@@ -179,6 +179,8 @@ def test_tensors_are_proposed_to_a_score_mod():
         lambda score, b, h, q_idx, kv_idx: score - torch.exp2(-h - 1) * (q_idx - kv_idx), "alibi.bias", heads=8, form="signed"
     )
     assert report.advice == ["It runs with tensors: pass to=torch.from_numpy."]
+    report = check_rope(lambda x, cos, sin: x * cos.clone(), dim=8, layout="half")
+    assert report.advice == ["It received numpy arrays; if it expects tensors, pass to=torch.from_numpy."]
 
 
 def test_a_score_that_is_not_used_is_said():

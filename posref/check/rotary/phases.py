@@ -606,8 +606,8 @@ def _other_law(number: float, width: int, a: Arguments) -> Named | None:
         return "exponent_in_integers", _mistake(wrong, bug, "Divide the exponent in floating point.", "base")
     if a.get("frequencies") is not None:
         unscaled = (a.frequencies != 0) * number ** (-2 * np.arange(a.dim // 2) / width)
-        remedy = "Use the given frequencies; check that the scaling of the configuration is read."
-        bug = f"{law}{', not scaled' if number == float(f'{number:.3g}') else ''}; you asked for given ones"
+        remedy = "Use the frequencies that you asked for; check that the scaling of the configuration is read."
+        bug = f"{law}{', not scaled' if number == float(f'{number:.3g}') else ''}; you asked for other frequencies"
         steps = np.arange(len(a.frequencies)) / len(a.frequencies)
         name = f"exponent_dim {width}" if np.allclose(a.frequencies, number**-steps, rtol=2.0**-20, atol=0) else name
         return name, _mistake(using(frequencies=unscaled), bug, remedy, "base")
@@ -625,7 +625,7 @@ def _schedule(known: schedules.Known) -> Named:
     if known.name == "ntk":
         base = schedules.first_base(known.frequencies, 6)
         bug += f", or dynamic_ntk at a length that makes this factor: base {base:g}"
-    remedy = "Scale frequencies as configured: compare rope_type and the lengths with what your code reads of them."
+    remedy = "Scale frequencies as configured: compare rope_type, base, factor and lengths with what your code reads."
     return f"schedule {known.name}", _mistake(using(frequencies=known.frequencies), bug, remedy, "base")
 
 
