@@ -491,7 +491,8 @@ def _advice(caller: Caller, op: Op, error: Misbehaved) -> str:
         return "It received numpy arrays; if it expects tensors, pass to=torch.from_numpy."
     contract = f"The contract is fn({', '.join(op.given)})"
     if where := error.__cause__ and line_of(error.__cause__):
-        return f"Debug {where}, which raised {type(error.__cause__).__name__}. {contract}; wrap the function if it expects others."
+        raised = type(error.__cause__).__name__
+        return f"Debug {where}, which raised {raised}. {contract}; wrap the function if it expects others."
     other = isinstance(error.__cause__, TypeError) or str(error).startswith("it returned None")  # no converter mends these
     return f"{contract}; wrap the implementation{'' if other else ', or pass to=, which converts its arrays'}."
 
