@@ -12,8 +12,9 @@ from posref.ops import pages
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "symptoms.md"
 HEAD = """# I have a symptom
 
-Find what you see and run its command: the command tells which of these mistakes, most frequent first, you have.
-`my_ops.py:rope` stands for your function; `--contract` prints what your function receives.
+Find what you see and run its command; `my_ops.py:rope` stands for your function. With `--contract` the command prints what your
+function receives and which settings it needs: run it again with these settings in place of `--contract`, and it names your mistake.
+Each list has the most frequent mistakes first.
 
 """
 
