@@ -11,20 +11,21 @@ from proofs.kit import *
 
 ANSWERS = answers("""
 2-D sinusoid | absolute.sinusoidal_2d | yes | yes | yes: since w_0 = 1 | yes: at most 1
-resized table | absolute.resizing | no: places move between the rows | yes | depends: on the rows |
+resized table | absolute.resizing | no: another size reads between other rows | yes | depends: on the rows |
     depends: on the rows, and cubics go beyond them
-RoPE-Mixed | rotary.generators | yes | no: it rotates the word | depends: w = 0 stands still | yes: lengths are kept
-PaTH | rotary.path | yes | no: reflections of the tokens in between | depends: b = 0 stands still |
-    yes: no step lengthens, 0 <= b <= 2
-KERPLE | relative.kerple | yes | yes | no: an offset and its reverse are one | no: it grows with the distance
-FIRE | relative.fire | yes: but the query's place enters | yes | no: an offset and its reverse are one |
+RoPE-Mixed | rotary.generators | yes | no: it rotates the word | depends: with w = 0 all positions are equal |
+    yes: lengths are kept
+PaTH | rotary.path | yes | no: reflections of the tokens in between | depends: with b = 0 all positions are equal |
+    yes: no step makes a vector longer, 0 <= b <= 2
+KERPLE | relative.kerple | yes | yes | no: offsets o and -o are equal | no: it grows with the distance
+FIRE | relative.fire | yes: but the position of the query enters | yes | no: offsets o and -o are equal |
     depends: on f between 0 and 1
-Sandwich | relative.sandwich | yes | yes | no: an offset and its reverse are one | yes: at most 2 slopes per pair
+Sandwich | relative.sandwich | yes | yes | no: offsets o and -o are equal | yes: at most 2 slopes per pair
 FoX | relative.forgetting | yes | no: gates of the tokens in between | depends: gates of 1 forget nothing |
     no: it grows with the distance
 CoPE | relative.cope | yes | no: gates of query and keys | depends: closed gates count nothing |
     depends: on the query and the rows
-stick-breaking | relative.stick_breaking | yes | no: the scores are all there is | depends: two keys may take as much |
+stick-breaking | relative.stick_breaking | yes | no: it is made of scores alone | depends: two keys can have equal weights |
     yes: weights sum to 1 at most
 Swin | relative.swin | yes: within a window | yes | depends: on the table | depends: on the table
 decomposed | relative.decomposed | yes: while the table is not resized | no: the query meets the rows |

@@ -13,7 +13,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "symptoms.md"
 HEAD = """# I have a symptom
 
 Find what you see and run its command; `my_ops.py:rope` stands for your function. With `--contract` the command prints what your
-function receives and which settings it needs: run it again with these settings in place of `--contract`, and it names your mistake.
+function receives and which settings it needs: run it again with these settings, without `--contract`, and it names your mistake.
 Each list has the most frequent mistakes first.
 
 """

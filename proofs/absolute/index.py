@@ -55,18 +55,19 @@ def answers(table):
 
 ANSWERS = answers("""
 index | absolute.index | yes | yes | yes | no: i itself
-normalized index | absolute.index | no: i / n moves with n | yes | depends: 1 of 2 is 2 of 4 | yes: at most 1
+normalized index | absolute.index | no: i / n changes with n | yes | depends: 1 / 2 = 2 / 4 in another text | yes: at most 1
 sinusoid | absolute.sinusoidal | yes | yes | yes: since w_0 = 1 | yes: at most 1
 learned table | absolute.learned | yes: up to its rows | yes | depends: on the rows | depends: on the rows
 stretched table | absolute.hierarchical | yes: up to n^2 | yes | depends: not for every table of distinct rows |
     depends: at most 1 + 2 abs(alpha / (1 - alpha)) times the table
-recurrence | absolute.recurrent | yes | yes | depends: p -> -p returns | depends: p -> 2p grows
-FLOATER | absolute.floater | yes | yes | depends: the field 0 stands still | depends: the field 1 grows
-Complex Order | absolute.complex_order | yes | no: waves of the word | depends: a word of frequency 0 stands still |
+recurrence | absolute.recurrent | yes | yes | depends: p -> -p repeats after 2 steps | depends: p -> 2p grows
+FLOATER | absolute.floater | yes | yes | depends: with a field of 0 all positions are equal |
+    depends: with a field of 1 it grows
+Complex Order | absolute.complex_order | yes | no: waves of the word | depends: with frequency 0 all positions are equal |
     yes: as large as at position 0
-Shaw et al. | relative.shaw | yes | yes | no: all offsets beyond k are one | depends: on the rows
+Shaw et al. | relative.shaw | yes | yes | no: all offsets beyond k share a row | depends: on the rows
 T5 bias | relative.t5 | yes | yes | no: -8 and -9 share a bucket | depends: on the table
-RoPE | rotary.rope | yes | no: it rotates the word, and adds nothing to 0 | yes: since w_0 = 1 | yes: lengths are kept
+RoPE | rotary.rope | yes | no: it rotates the word, and a word of zeros stays 0 | yes: since w_0 = 1 | yes: lengths are kept
 """)
 
 TABLE, LONG, SHORT = symbols("P", 9, 2), np.arange(9), np.arange(4)
