@@ -23,10 +23,10 @@ Symbols.
     table T (height, width, d)      one vector a patch; [CLS] is left out and put in front again
     A, B (n, m)                     weights of the rows, of the columns
 
-Conventions. Each is named after a library that follows it. "bicubic" means three different things: with c = -3/4 (torch), with
-c = -1/2 and a kernel that widens when patches get fewer (torch's antialias, timm), and with a scale that is a little too large
-(DINO). "siglip2" is torch's bilinear with antialias: beit where patches get no fewer. With as many places as rows nothing
-changes, but for "dino", whose code returns the table then.
+Conventions. Each convention is named after a library that follows it. "bicubic" means three different things: with c = -3/4
+(torch), with c = -1/2 and a kernel that widens when patches get fewer (torch's antialias, timm), and with a scale that is a
+little too large (DINO). "siglip2" is torch's bilinear with antialias: beit where patches get no fewer. With as many places as
+rows nothing changes, but for "dino", whose code returns the table then.
 
 Example. Two rows read at four places.
 

@@ -23,11 +23,11 @@ Symbols.
     bias (..., h, n_query, n_key)   what is added to the scores
 
 Conventions. The bias is added after the scores are multiplied by 1/sqrt(d) and is not scaled itself (the paper's footnote
-10). "signed" would reward keys in the future, and "absolute" equals it in the past. "key" equals it up to m i, a constant of
-the row, so a plain softmax cannot tell; with a sink, or a cap over the sum of scores and bias, the forms are different models
-(`posref.attention`). The slopes are not sorted unless h is a power of two; sorting them, or 2^(-8 a / h) for every h, is
-another model. In float16 the key form of a slope that is a power of two gives positions 2048 and 2049 one value; the signed
-form of nearby keys does not.
+10). "signed" would reward keys in the future; in the past "absolute" equals "signed". "key" differs from "signed" by m i, a
+constant of the row, which a plain softmax ignores; with a sink, or a cap over the sum of scores and bias, the forms are
+different models (`posref.attention`). The slopes are not sorted unless h is a power of two; sorting them, or 2^(-8 a / h) for
+every h, is another model. In float16 the key form of a slope that is a power of two gives positions 2048 and 2049 one value;
+the signed form of nearby keys does not.
 
 Example. Four tokens and the first of eight heads, whose slope is 1/2.
 

@@ -35,10 +35,10 @@ Symbols.
     K                               span, half of the rows: 512 in the paper, the number of log buckets in versions 2 and 3
     H, p (..., n, d)                input of the last layer, and absolute positions
 
-Conventions. `scale` covers all terms: 1/sqrt(3d) with both position terms, 1/sqrt(d (1 + terms)) in general. delta tells K
-keys to the right apart and K - 1 to the left. Reversing the rows of q_r, m to 2K - m, turns one convention into the other for
-|j - i| < K. In versions 2 and 3 `offsets` is `log_bucket(offsets, ..)`, and the rows pass a LayerNorm (norm_rel_ebd) and the
-projections of the content itself (share_att_key).
+Conventions. `scale` covers all terms: 1/sqrt(3d) with both position terms, 1/sqrt(d (1 + terms)) in general. delta gives K
+keys to the right and K - 1 to the left rows of their own. Reversing the rows of q_r, m to 2K - m, turns one convention into
+the other for |j - i| < K. In versions 2 and 3 `offsets` is `log_bucket(offsets, ..)`, and the rows pass a LayerNorm
+(norm_rel_ebd) and the projections of the content itself (share_att_key).
 
 Example. Four tokens and K = 2: delta(i, j), whose transpose is delta(j, i).
 

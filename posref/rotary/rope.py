@@ -23,8 +23,8 @@ Symbols.
 Conventions. 0-based pairs and positions; angle +m theta; the exponent divides by the *rotated* width; with dim < d the first
 dim features are rotated and the rest pass unchanged. `layout` says which features form a pair (`posref.pairing`). It has no
 default because implementations disagree; weights trained with one layout are wrong with the other (`posref.rotary.layouts`
-converts them). The transposed sign, angle -m theta, gives the scores of the reversed offset, which are others: such weights and
-cached keys need -sin for sin, or the members of every pair exchanged.
+converts them). The transposed sign, angle -m theta, gives other scores, those of the reversed offset: weights and cached keys
+of that sign need -sin for sin, or the members of every pair exchanged.
 
 Example. Four equal tokens with one pair of features: the score is |x|^2 cos(j - i), constant along the diagonals.
 

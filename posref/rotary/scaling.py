@@ -28,10 +28,10 @@ Symbols.
     lambda (dim/2,)         factors: `short_factor` or `long_factor`
     fraction                `partial_rotary_factor`
 
-Conventions. 0-based pairs. A schedule maps frequencies to frequencies and knows nothing else. A magnitude g is apart: it
-multiplies queries and keys, hence scores by g^2 where all features rotate. Whether YaRN's low and high are truncated to
-integers has no default. With low_freq_factor = high_freq_factor, as in Llama 4 Scout, a pair exactly on the edge keeps its
-frequency.
+Conventions. 0-based pairs. A schedule maps frequencies to frequencies and knows nothing else. The magnitude g is no part of
+the frequencies: g multiplies queries and keys, so scores by g^2 where all features rotate. Whether YaRN's low and high are
+truncated to integers has no default. With low_freq_factor = high_freq_factor, as in Llama 4 Scout, a pair exactly on the edge
+keeps its frequency.
 
 Example. Four pairs, a model trained on 64 tokens, and a factor of 4: by how much each schedule divides each frequency.
 
