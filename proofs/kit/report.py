@@ -112,10 +112,10 @@ def summary(results, survivors):
         f"{sum(r['obligations'] for r in results) - trivial} obligations and {trivial} that are 0 = 0 as written; "
         f"{len(controls)} controls refuted, {sum(bool(c['truth']) for c in controls)} of them printed beside the true sentence"
     )
-    line += (
-        f"; {sum(bool(r['symbolic']) for r in stated)} theorems run a symbolic size, and in {len(plain := _plain(stated))} all "
-    )
-    line += f"is 0 = 0 as written ({'; '.join(f'{plain.count(why)}: {why}' for why in dict.fromkeys(plain))})"
+    line += f"; {sum(bool(r['symbolic']) for r in stated)} theorems run a symbolic size"
+    if plain := _plain(stated):
+        whys = "; ".join(f"{plain.count(why)}: {why}" for why in dict.fromkeys(plain))
+        line += f", and in {len(plain)} all is 0 = 0 as written ({whys})"
     compared = [r["numbers"] for r in results]
     by = f"{sum(map(bool, compared))} of {len(compared)}"
     line += f"; {sum(compared)} results were also compared in floating point, by {by}"
