@@ -421,10 +421,11 @@ def step(model, cached):
 
 
 def rows_read(model, inputs):
-    """Which rows of its position tables a model reads, by the name of the table: each row is made to hold its number."""
+    """Which rows of its position tables a model reads, by the name of the table: each row holds its number, and ones."""
     found, handles = {}, []
     for name, table in position_tables(model).items():
-        table.copy_(torch.arange(len(table))[:, None].expand_as(table))
+        table.fill_(1)
+        table[:, 0] = torch.arange(len(table))
         module = model.get_submodule(name)
         handles.append(module.register_forward_hook(lambda _, __, y, name=name: found.update({name: _rows(y)})))
     with quiet(), torch.no_grad():
@@ -446,8 +447,9 @@ def position_tables(model):
 
 
 def _rows(y):
-    y = y[0] if isinstance(y, tuple) else y
-    return _array(y).reshape(-1, y.shape[-1])[:, 0].astype(int)
+    """The numbers, whatever the rows are multiplied by."""
+    y = _array(y[0] if isinstance(y, tuple) else y)
+    return np.rint(y[..., 0] / y[..., 1]).reshape(-1).astype(int)
 
 
 INPUTS = {
