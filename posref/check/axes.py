@@ -2,6 +2,7 @@
 
 import inspect
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,8 @@ def with_tokens_behind_heads(op: Op, a: Arguments) -> set[str]:
     }
 
 
-def names(question: Any) -> list[str]:
+@lru_cache(8)  # of the last questions
+def names(question: Any) -> tuple[str, ...]:
     """What the axes of the result are called, by what they count; two that count alike, or a fixed number, by their place.
 
     The columns of a mask or of scores are keys.
@@ -74,4 +76,4 @@ def names(question: Any) -> list[str]:
         called[called.index("")] = "rows"
     if "rows" in called[:-1] and called[-1] == "rows":
         called[-1] = "keys"
-    return [name if name and called[:-1].count(name) < 2 else f"axis-{i} slices" for i, name in enumerate(called)]
+    return tuple(name if name and called[:-1].count(name) < 2 else f"axis-{i} slices" for i, name in enumerate(called))

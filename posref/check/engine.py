@@ -74,6 +74,7 @@ class Question:
         self._left = ELEMENTS
         self.before: Question | None = None  # answered rightly: a mistake that it distinguishes is ruled out here
         self.claimed: dict[str, Mistake] = {}  # what was named here
+        self._output, self._errors = self.right, dict[str, float]()  # the last output, and the error of the right answer
         self._answers: dict[str, np.ndarray | None] = {}
         self._blind: dict[str, list[str]] = {}
         self._bounds: dict[tuple[str, str], np.ndarray] = {}
@@ -340,14 +341,23 @@ class Question:
         """Whether most elements are nearer than halfway, in digits, from exact to unrelated: else no bound will hold them."""
         if self.gauge != "none" or not answer.size:
             return True
-        some = slice(None, None, answer.size // SAMPLE | 1)  # an odd step meets all features
-        got, answer, exact = (y.ravel()[some] for y in (got, answer, self.tolerance[model]))
+        every = slice(None, None, answer.size // SAMPLE | 1)  # an odd step meets all features
+        some, sample, exact = (y.ravel()[every] for y in (got, answer, self.tolerance[model]))
         with np.errstate(all="ignore"):
-            error = _quantile(np.nan_to_num(np.abs(got - answer), nan=0.0), 0.3)
-            size = _quantile(np.abs(np.nan_to_num(answer)), 0.5)
+            error = _quantile(np.nan_to_num(np.abs(some - sample), nan=0.0), 0.3)
+            size = _quantile(np.abs(np.nan_to_num(sample)), 0.5)
             # a right answer that is 0 or given allows nothing; its mistakes round their results
             exact = max(_quantile(exact, 0.5), model_of(model).c_out * size)
-        return bool(error <= np.sqrt(size * exact) + 8 * exact)
+        return bool(error <= np.sqrt(size * exact) + 8 * exact) and not self._farther(got, answer, model)
+
+    def _farther(self, got: np.ndarray, answer: np.ndarray, model: str) -> bool:
+        """Whether an answer is no nearer to the output, in all, than the right one: no mistake, and bounds take long."""
+        exact = self.tolerance[model]
+        if self._output is not got:
+            self._output, self._errors = got, {}
+        if model not in self._errors:
+            self._errors[model] = rms(ratios(got, self.right, exact))
+        return self._errors[model] <= rms(ratios(got, answer, exact)) < np.inf
 
     def _closest(
         self, got: np.ndarray, model: str, fits: dict[str, tuple[Mistake, np.ndarray]]
@@ -381,9 +391,10 @@ def ratios(got: np.ndarray, expected: np.ndarray, bound: np.ndarray) -> np.ndarr
     """Every error in units of what is allowed; what is not finite in both is as expected."""
     with np.errstate(all="ignore"):
         error = np.abs(got - expected)
-        ratio = np.divide(error, bound, out=np.zeros(np.broadcast_shapes(error.shape, np.shape(bound))), where=error != 0)
+        ratio = np.asarray(error / bound)
     if ratio.max(initial=0.0) < np.inf:
         return ratio
+    ratio = np.where(error == 0, 0.0, ratio)
     return np.where(np.isfinite(got) | np.isfinite(expected), np.where(np.isnan(ratio), np.inf, ratio), 0.0)
 
 

@@ -658,7 +658,7 @@ def _depends(question: Question, got: np.ndarray, right: np.ndarray, bound: np.n
             continue  # fewer numbers have some factor
         with np.errstate(all="ignore"):
             factors = (got * right).sum(axis=others, keepdims=True) / (right * right).sum(axis=others, keepdims=True)
-            shifts = np.median(got - right, axis=others, keepdims=True)
+            shifts = (got - right).mean(axis=others, keepdims=True)
         for words, numbers, made in (("times", factors, factors * right), ("plus", shifts, right + shifts)):
             most = bound * np.maximum(1, np.abs(numbers)) if words == "times" else bound
             telling = len(np.unique(numbers)) > 1 and (words == "plus" or not np.isin(numbers, (0, 1)).all())

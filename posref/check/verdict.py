@@ -45,7 +45,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
 
     `read` is a stage for what no mistake of the list explains, other numbers are the next; `pairs` tries two mistakes at once.
     """
-    if not _same_shape(report, got.shape, question.right.shape, _spread(question, got)):
+    if not _same_shape(report, question, got):
         if got.any():  # zeros of another shape are no mistake's
             _named(report, question, question.ask(got, lambda question, got: [general.arrangements(question, got)]))
         return False
@@ -185,16 +185,17 @@ def _spread(question: Question, got: np.ndarray) -> str:
     return one_part(question, got) or (words and f"; {words}")
 
 
-def _same_shape(report: Report, got: tuple[int, ...], expected: tuple[int, ...], more: str) -> bool:
+def _same_shape(report: Report, question: Question, got: np.ndarray) -> bool:
     """A transposed output is named where all extents differ."""
-    if got == expected:
+    shape, expected = got.shape, question.right.shape
+    if shape == expected:
         report.passed("shape")
         return True
-    detail = f"the output has shape {got}, expected {expected}"
-    if len(got) == 4 and sorted(got) == sorted(expected) and len(set(expected)) == 4:
-        detail += f": its axes are ({', '.join(AXES[expected.index(size)] for size in got)}), not ({', '.join(AXES)})"
+    detail = f"the output has shape {shape}, expected {expected}"
+    if len(shape) == 4 and sorted(shape) == sorted(expected) and len(set(expected)) == 4:
+        detail += f": its axes are ({', '.join(AXES[expected.index(size)] for size in shape)}), not ({', '.join(AXES)})"
         report.advice.append("Transpose the output back to the axes of x.")
-    report.failed("shape", detail + more)
+    report.failed("shape", detail + _spread(question, got))
     return False
 
 

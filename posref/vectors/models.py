@@ -132,7 +132,8 @@ def spread(case, got, model):
 
 def rms(values, counts=True):
     """The root mean square of those that count; 0 of none."""
-    chosen = np.square(values)[np.broadcast_to(counts, np.shape(values))]
+    squares = np.square(values)
+    chosen = squares.ravel() if counts is True else squares[np.broadcast_to(counts, squares.shape)]
     return float(np.sqrt(chosen.mean())) if chosen.size else 0.0
 
 

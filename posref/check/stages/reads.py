@@ -1,7 +1,7 @@
 """Reads: which entries of the inputs an output depends on, found where an entry is changed: the function's against the
 specification's."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, combinations, product
 from typing import Any
@@ -42,7 +42,7 @@ def other_reads(report: Report, caller: Caller, question: engine.Question, got: 
     say(report, names(question), effects, others)
 
 
-def say(report: Report, called: list[str], effects: Effects, others: Collection[str] = ()) -> None:
+def say(report: Report, called: Sequence[str], effects: Effects, others: Collection[str] = ()) -> None:
     """Put the difference that is said in the fewest words, between what both read, into the report.
 
     `effects` of each axis of an input, `(entries, *shape of the answer)`: 0, CHANGED or BEYOND, of the function and of the
@@ -103,7 +103,7 @@ def _along(kept: tuple[int, ...], effects: Any) -> Any:
     return effects.any(axis=tuple(i + 1 for i in range(effects.ndim - 1) if i not in kept))
 
 
-def _part(called: list[str], kept: tuple[int, ...], differ: np.ndarray) -> tuple[str, tuple[int, ...], str]:
+def _part(called: Sequence[str], kept: tuple[int, ...], differ: np.ndarray) -> tuple[str, tuple[int, ...], str]:
     """The first part of the output whose entries are others, its place, and how many such parts there are."""
     parts = differ.any(axis=0)
     place = tuple(map(int, np.argwhere(parts)[0]))
