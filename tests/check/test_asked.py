@@ -7,13 +7,13 @@ import io
 import json
 import re
 from functools import partial, partialmethod, wraps
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from posref import cli, ops
 from posref.check import check, check_rope, contract
+from posref.check.engine import Question
 from posref.check.implementation import AXES, example
 from posref.check.rotary.rotation import LAYOUTS
 from posref.check.wrong_elements import names
@@ -293,7 +293,7 @@ def test_axes_of_a_result_are_called_by_what_they_count(name):
     op = ops.op(name)
     usual = example(op)
     a = op.make(**usual)
-    said = names(SimpleNamespace(op=op, a=a, right=np.asarray(op.spec(**a))))
+    said = names(Question(op, a, ("f64",)))
     meant = {"batch rows": ("batch",), "heads": ("heads", "key_heads"), "rows": ("n_query", "n_key")}
     meant["features"] = ("head_dim", "dim")
     grown = {words: growing(op, usual, *extents)["returns"] for words, extents in meant.items()}

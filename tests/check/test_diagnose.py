@@ -39,7 +39,7 @@ def test_other_operations_pass(case):
     assert diagnose(case, case.expected, dtype="f64").ok
 
 
-@every([*{case.id.split("/")[0] + case.gauge: case for case in OTHERS}.values()], name=lambda case: case.id, parts=4)
+@every([*{case.id.split("/")[0] + case.gauge: case for case in OTHERS}.values()], name=lambda case: case.id, parts=8)
 def test_the_last_case_of_each_system_is_compared(case):
     compared(case)
 

@@ -473,7 +473,7 @@ NAMED = [
 ]
 
 
-@every(NAMED, name=lambda case: f"{case[0]} {case[3]}", parts=4)
+@every(NAMED, name=lambda case: f"{case[0]} {case[3]}", parts=8)
 def test_a_bug_is_named(op, asked, fn, name):
     report = check(fn, op, **asked)
     named = [finding.name for finding in report.diagnosis]

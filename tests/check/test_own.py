@@ -11,7 +11,7 @@ from tests import own
 from tests.every import every
 
 
-@every(own.OPS, name=lambda op: op.name, parts=4)
+@every(own.OPS, name=lambda op: op.name, parts=8)
 def test_every_op_passes_with_its_own_function(op):
     chosen = own.first(op)
     function, wrong = own.listening(own.implementations(op, chosen)[-1], op, chosen)

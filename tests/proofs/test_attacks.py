@@ -261,7 +261,10 @@ EQUAL = {
 }
 
 
-@pytest.mark.parametrize("name", EQUAL)
+SLOW = "large_numbers"  # six seconds
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name == SLOW)) for name in EQUAL])
 def test_what_is_true_is_not_refuted(name):
     left, right = EQUAL[name]
     with contextlib.suppress(Undecided):
