@@ -25,7 +25,7 @@ pub fn load(path: &str) -> File {
         let (name, rest) = (words.get(1).unwrap_or(&"").to_string(), words.get(2..).unwrap_or(&[]));
         match (words[0], file.cases.last_mut()) {
             ("case", _) => file.cases.push(Case { id: name, ..Case::default() }),
-            ("schema", _) => assert!(name == "posref-vectors-3", "{path}: unknown schema {name}"),
+            ("schema", _) => assert!(name == "posref-vectors-3", "{}: unknown schema {}", path, name),
             ("model", _) => { file.model.insert(name, numbers(rest)); }
             ("flag", _) => { file.flag.insert(name, rest.join(" ")); }
             ("param", Some(case)) => { case.param.insert(name, rest.join(" ")); }
