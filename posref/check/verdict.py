@@ -316,9 +316,9 @@ def _determined(report: Report, question: Question, fits: Iterable[Any]) -> list
     general = [name for name, mistake, _ in fits if mistake.kind == "general"]
     undecided = general if len(general) > MOST_NAMES else []
     if undecided:
-        report.ambiguous.append(f"{'; '.join(undecided)}: all would give these numbers, and none was told from the others.")
+        report.ambiguous.append(f"{'; '.join(undecided)}: all would give these numbers.")
     if len(names) > 1:
-        report.ambiguous.append(f"{'; '.join(names)}: all would give these numbers, and none was told from the others.")
+        report.ambiguous.append(f"{'; '.join(names)}: all would give these numbers.")
     return [each for each in fits if each[0] not in undecided and (each[1].kind != "setting" or names == [each[0]])]
 
 
