@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from functools import cache, partial
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 from types import FunctionType
 from typing import Any
 
@@ -81,10 +81,10 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
     if wrong.sum() < MARKS if marks else len(values) < LEAST:
         return
     few = min(MOST // right.size, STEPS // max(right.shape[-2:-1], default=1))
-    coarse = any(
-        (rounded(got, bits) == got).all() for bits in FEW_BITS["rounded"]
-    )  # a result in few bits says nothing of a step
-    tried = islice(every(question.op.spec, _sizes(question.a, wrong), not coarse), few)
+    coarse = any((rounded(got, bits) == got).all() for bits in FEW_BITS["rounded"])
+    ways = tuple(FEW_BITS)[: 2 - coarse]  # a result in few bits says nothing of a step
+    spec, sizes = question.op.spec, _sizes(question.a, wrong)
+    tried = chain(islice(every(spec, sizes), few), islice(in_few_bits(spec, ways), few))
     near = (each for each in tried if _explains(question, got, each))
     yield from first_that_fits(question, got, near)
 
@@ -94,8 +94,8 @@ def _explains(question: Question, got: np.ndarray, named: Named) -> bool:
     return answer is not None and answer.shape == got.shape and bool((answer == got).all() or explains(question, got, answer))
 
 
-def every(spec: Any, sizes: Collection[int] = (), rounds: bool = True) -> Iterator[Named]:
-    """All edits of what an op runs; then those of the same formula by chunks of so many tokens; then steps in few bits."""
+def every(spec: Any, sizes: Collection[int] = ()) -> Iterator[Named]:
+    """All edits of what an op runs; then those of the same formula by chunks of so many tokens."""
     for body in _bodies(spec):
         yield from (_mistake(body, words, partial(_answer, body=body, edited=edited)) for edited, words in edits(body))
     for core, chunked in _by_chunks(spec):
@@ -104,7 +104,10 @@ def every(spec: Any, sizes: Collection[int] = (), rounds: bool = True) -> Iterat
             for body in _bodies(chunked):
                 for edited, words in edits(body):
                     yield _mistake(body, words, partial(run, body=body, edited=edited), f", by chunks of {size} tokens")
-    ways = tuple(FEW_BITS)[: 1 + rounds]
+
+
+def in_few_bits(spec: Any, ways: tuple[str, ...] = tuple(FEW_BITS)) -> Iterator[Named]:
+    """What an op runs, with one step in few bits."""
     for body in _bodies(spec):
         yield from (_mistake(body, words, partial(_answer, body=body, edited=edited)) for edited, words in edits(body, ways))
 
@@ -148,7 +151,7 @@ def edits(function: FunctionType, ways: tuple[str, ...] = ()) -> tuple[tuple[Fun
     texts = [ast.unparse(each) for each in definition.body]
     for i, shown, holder, key, node in [*_places(definition)]:
         before = ast.unparse(shown)
-        for other in _in_few_bits(node, ways) if ways else _instead(node, names):
+        for other in _stored_in_few_bits(node, ways) if ways else _instead(node, names):
             _put(holder, key, ast.fix_missing_locations(other))
             text = ast.unparse(definition.body[i])
             if text != texts[i] and (i, text) not in found:
@@ -241,7 +244,7 @@ def _instead(node: ast.expr, names: dict[str, ast.expr | None]) -> Iterator[ast.
         yield _Renamed(exchanged).visit(copy.deepcopy(node))
 
 
-def _in_few_bits(node: ast.expr, ways: tuple[str, ...]) -> Iterator[ast.expr]:
+def _stored_in_few_bits(node: ast.expr, ways: tuple[str, ...]) -> Iterator[ast.expr]:
     """What an operator or a function gives, stored in 16 bits, or as a whole number of 8 or 16 bits."""
     if isinstance(node, ast.BinOp | ast.Call):
         each = ((way, bits) for way in ways for bits in FEW_BITS[way])

@@ -8,6 +8,7 @@ from posref import ops, position_ids
 from posref.check import check, edits
 from posref.check.engine import Question
 from posref.check.implementation import example
+from posref.check.tensors import round_to
 from posref.relative import swin
 from tests import own
 from tests.every import every
@@ -88,3 +89,15 @@ def test_a_step_in_few_bits():
     assert "rounded(s + beta[..., t, None, None] * k[..., t, :, None] * error, 11)" in finding.sentence
     assert "11 bits are those of float16" in finding.remedy
     assert check(delta_with_a_state_of(np.float32), "delta.attend", **settings).ok
+
+
+def test_angles_in_few_bits():
+    def rotate(x, positions):
+        angles = positions[:, None, :, None] * 500000.0 ** (-np.arange(0, 64, 2) / 64)
+        angles = round_to(angles.astype(np.float32), "bfloat16")
+        first, second = np.split(x, 2, axis=-1)
+        cos, sin = np.cos(angles), np.sin(angles)
+        return np.concatenate([first * cos - second * sin, first * sin + second * cos], axis=-1).astype(x.dtype)
+
+    (finding,) = check(rotate, "rope.rotate", dim=64, layout="half", base=500000.0).diagnosis
+    assert "`rounded(positions[..., None] * frequencies, 8)`" in finding.sentence

@@ -9,6 +9,7 @@ used for it. What is read is a mistake like any other and has to fit; the fewest
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -398,7 +399,7 @@ def _edited(a: Arguments, near: Callable[[np.ndarray], bool]) -> Stage:
         return []
     spec = frequencies if known is None else ops.op(f"scaling.{known.name}").spec
     settings = Arguments({"base": a.base} if known is None else known.settings, dim=a.dim)
-    for name, mistake in edits.every(spec):
+    for name, mistake in chain(edits.every(spec), edits.in_few_bits(spec)):
         with suppress(*NO_ANSWER), np.errstate(all="ignore"):
             made = np.asarray(mistake.wrong(spec, settings), dtype=float)
             if made.shape == (a.dim // 2,) and near(made):
