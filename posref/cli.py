@@ -738,7 +738,7 @@ def _of_rope(arguments):
     more = {
         name: p for name, p in {**parameters, **of_schedule}.items() if name in ("magnitude", "sign") or name in of_schedule
     }
-    found = _settings(more, arguments.rest)
+    found = _settings(more, arguments.rest, "; --as rope.rotate takes others too")
     options |= found | {name: _numbers(f"--{name}", found[name]) for name in ("factors",) if isinstance(found.get(name), str)}
     _needed(parameters, options, "--as rope")
     return check.check_rope, options
@@ -798,7 +798,10 @@ def _contract(arguments):
     name = "rope.rotate" if name == "rope" and (arguments.config or arguments.contract) else name
     name = name if arguments.preset is None or "." in (name or "") else _op_of(arguments)
     if name is None:
-        raise Usage(f"check needs --as SYSTEM.OP; systems are {', '.join(ops.names())}")
+        raise Usage(
+            f"check needs --as SYSTEM.OP, for instance --as alibi.bias --heads 8; systems are {', '.join(ops.names())}; "
+            "`posref check --as SYSTEM` lists the ops of one"
+        )
     if "." in name or arguments.preset:
         options = _contract_of(arguments, name)
         try:
@@ -863,7 +866,7 @@ def _made_by_its_schedule(settings):
     return {"frequencies": schedules.asked(settings["schedule"], width, settings["base"], own)[0]}
 
 
-def _settings(parameters, rest):
+def _settings(parameters, rest, more=""):
     """The settings of an op that the command line has no option of its own for."""
     parser = argparse.ArgumentParser(prog="posref check", allow_abbrev=False, add_help=False)
     for name, parameter in parameters.items():
@@ -877,7 +880,7 @@ def _settings(parameters, rest):
         if ":" in unknown[0]:
             raise Usage(f"put MODULE:FUNCTION first: posref check {unknown[0]} --as ..")
         names = ", ".join(f"--{name.replace('_', '-')}" for name in parameters if name not in ("fn", "name", "settings"))
-        raise Usage(f"check has no {unknown[0]} here; the settings are {names}")
+        raise Usage(f"check has no {unknown[0]} here; the settings are {names}{more}")
     return vars(found)
 
 
@@ -1003,7 +1006,7 @@ def _diagnose(arguments):
     try:
         case = vectors.case(arguments.case)
     except ValueError as error:
-        raise Usage(f"{error}; `posref vectors list` prints the ids of the systems") from None
+        raise Usage(f"{error}; `posref vectors list` prints all ids") from None
     try:
         output, dtype = check.load_output(arguments.file, case.expected.shape, arguments.dtype)
     except OSError as error:
@@ -1086,8 +1089,8 @@ def _vectors_list(arguments):
     ids = [*vectors.ids(arguments.pattern)]
     if not ids:
         raise Usage(
-            f"no case matches {arguments.pattern!r}; `posref vectors list` prints the ids of the systems; write 'rope/*' for "
-            "one of them, 'released/*' for released models"
+            f"no case matches {arguments.pattern!r}; `posref vectors list` prints all ids; write 'rope/*' for those of one system, "
+            "'released/*' for released models"
         )
     print(json.dumps(ids, indent=2) if arguments.json else "\n".join(ids))
     return 0

@@ -369,8 +369,8 @@ check --contract --as alibi.bias --head 12 | check has no --head here; the setti
 check --contract --as rope --schedule yarn | the contract of rope.rotate has no --schedule; leave it out
 check --contract --preset nothing | there is no preset 'nothing'
 check --contract --preset Olmo-3.1-32B-Instruct | choose one: --layer 0; --layer 3
-check | check needs --as SYSTEM.OP; systems are alibi
-check a:b | check needs --as SYSTEM.OP; systems are alibi
+check | check needs --as SYSTEM.OP, for instance --as alibi.bias
+check a:b | check needs --as SYSTEM.OP, for instance --as alibi.bias
 check --as alibi.biases | there is no op 'alibi.biases'; there are alibi.slopes
 check my_ops:half --as alibi.bias --form signed | --as alibi.bias needs --heads
 check my_ops:half --as alibi.bias --head 3 | check has no --head here; the settings are --heads
