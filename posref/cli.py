@@ -1089,8 +1089,8 @@ def _vectors_list(arguments):
     ids = [*vectors.ids(arguments.pattern)]
     if not ids:
         raise Usage(
-            f"no case matches {arguments.pattern!r}; `posref vectors list` prints all ids; write 'rope/*' for those of one system, "
-            "'released/*' for released models"
+            f"no case matches {arguments.pattern!r}; `posref vectors list` prints all ids; write 'rope/*' for those of one "
+            "system, 'released/*' for released models"
         )
     print(json.dumps(ids, indent=2) if arguments.json else "\n".join(ids))
     return 0
