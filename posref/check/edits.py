@@ -30,7 +30,7 @@ LEAST = 3  # different wrong numbers: fewer are met by some edit, whatever the c
 MARKS = 12  # wrong entries of a mask, which have one bit each
 CHUNKS = (4, 16, 32, 64)
 SHORT = 12  # letters of what says nothing without what stands around it
-MOST, STEPS = 2**25, 2**17  # elements of all answers together; rows, each a step of a loop where a state is carried
+MOST, STEPS = 2**25, 2**17  # elements of all answers, 2^13 each at least; rows, each a step of a loop where a state is carried
 OTHERS: dict[type, tuple[type, ...]] = {
     ast.Add: (ast.Sub, ast.Mult),
     ast.Sub: (ast.Add,),
@@ -80,7 +80,7 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
     values = np.unique((got - whole * right)[wrong])  # whole numbers that are all off by one number show that number alone
     if wrong.sum() < MARKS if marks else len(values) < LEAST:
         return
-    few = min(MOST // right.size, STEPS // max(right.shape[-2:-1], default=1))
+    few = min(MOST // max(right.size, 2**13), STEPS // max(right.shape[-2:-1], default=1))
     coarse = any((rounded(got, bits) == got).all() for bits in FEW_BITS["rounded"])
     ways = tuple(FEW_BITS)[: 2 - coarse]  # a result in few bits says nothing of a step
     spec, sizes = question.op.spec, _sizes(question.a, wrong)
