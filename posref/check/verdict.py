@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from posref import ops, pairing
-from posref.check import edits, fitted, frameworks, general, indices, other_settings, weights
+from posref.check import edits, fitted, frameworks, general, indices, masks, other_settings, weightings, weights
 from posref.check.engine import Found, Named, Question, distance, ratios, separates
 from posref.check.ranged import MEANING, models
 from posref.check.report import Finding, Precision, Report
@@ -76,6 +76,9 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         yield from (fitted.of_settings(question, got), fitted.of_result(question, got), fitted.of_inputs(question, got))
         first, *others = general.stages(question, got)
         yield from (first, fitted.of_arrays(question, got), *others)
+        yield weightings.hypotheses(question)
+        yield weightings.in_few_bits(question, got)
+        yield masks.hypotheses(question, got)
         yield indices.hypotheses(question, got)
         yield not_computed(question, got)
         yield from waves.stages(question, got)

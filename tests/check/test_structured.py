@@ -183,3 +183,109 @@ def test_the_axis_that_each_pair_reads_is_found(axis, name, words):
     report = check(turned, "axes.rotate", **asked)
     assert [each.name for each in report.diagnosis] == [name]
     assert words in str(report)
+
+
+def rows(n):
+    return np.arange(n) - np.arange(n)[:, None]
+
+
+def strictly_after_the_first(lengths):
+    of, start = np.repeat(np.arange(len(lengths)), lengths), np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return (of[:, None] == of) & (rows(len(of)) <= 0) & (np.arange(len(of)) > start)
+
+
+RULES = {  # op, settings, a mask of two conditions, and the words of the second one
+    "causal_mask, or a prefix": ({}, lambda o, q, k: (o <= 0) | (k < 3), "or the position of the key <= 2"),
+    "causal_mask, and padding": ({}, lambda o, q, k: (o <= 0) & (k >= 2), "and the position of the key >= 2"),
+    "window_mask, and a limit": (
+        {"width": 4, "causal": True},
+        lambda o, q, k: (o <= 0) & (o > -4) & (k < 5),
+        "and the position of the key <= 4",
+    ),
+    "chunk_mask, or its chunk": ({"width": 4}, lambda o, q, k: (o <= 0) | (q // 4 == k // 4), "key // width - query // width"),
+    "block_mask, and a window": (
+        {},
+        lambda b: ((rows(len(b)) <= 0) | ((b[:, None] == b) & (b >= 0))) & (rows(len(b)) > -3),
+        "and the row of the key less that of the query >= -2",
+    ),
+    "document_mask, but for first keys": ({}, strictly_after_the_first, "the row of the key in its part of lengths >= 1"),
+}
+
+
+def asked_mask(name):
+    settings, mask, words = RULES[name]
+    op_name = f"{'position_ids' if name.startswith('document') else 'attention'}.{name.partition(',')[0]}"
+    if len(inspect.signature(mask).parameters) == 1:
+        return op_name, settings, mask, words
+
+    def placed(query_positions, key_positions):
+        q, k = query_positions[..., :, None], key_positions[..., None, :]
+        return mask(k - q, q, k)
+
+    return op_name, settings, placed, words
+
+
+@every(RULES)
+def test_a_mask_of_two_conditions_is_said_in_words(name):
+    op_name, settings, mask, words = asked_mask(name)
+    report = check(mask, op_name, **settings)
+    assert len(report.diagnosis) == 1, report
+    assert words in str(report), report
+
+
+@every(RULES)
+def test_a_few_wrong_pairs_have_no_rule(name):
+    op_name, settings, _, _ = asked_mask(name)
+    asked = op(op_name)
+    for seed in range(6):
+
+        def noisy(*given, seed=seed):
+            right = asked.spec(*given, **settings)
+            flipped = np.random.default_rng(seed).permutation(right.size) <= seed
+            return right ^ flipped.reshape(right.shape)
+
+        noisy.__signature__ = inspect.Signature([inspect.Parameter(n, 1) for n in asked.given if n in asked.make(**settings)])
+        report = check(noisy, op_name, **settings)
+        assert not [each for each in report.diagnosis if "rule" in each.name], report
+
+
+def shares(x, axis=-1):
+    return x / x.sum(axis=axis, keepdims=True)
+
+
+def nearest(bits, x):
+    fraction, exponent = np.frexp(x)
+    return np.ldexp(np.rint(fraction * 2.0**bits), exponent - bits)
+
+
+def in_16_bits(s):
+    few = partial(nearest, 8)
+    power = few(np.exp(few(few(s) - few(s).max(axis=-1, keepdims=True))))
+    return few(shares(power))
+
+
+WEIGHTS = {  # another weighting of scores; masked ones are -inf
+    "sigmoid_for_softmax": lambda s: 1 / (1 + np.exp(-s)),
+    "softmax_not_normalized": np.exp,
+    "softmax_with_one_in_the_sum": lambda s: np.exp(s) / (1 + np.exp(s).sum(axis=-1, keepdims=True)),
+    "softmax_along_heads": lambda s: np.nan_to_num(shares(np.exp(s - s.max(axis=1, keepdims=True)), 1)),
+    "softmax_along_queries_and_keys": lambda s: np.exp(s - s.max((2, 3), keepdims=True))
+    / np.exp(s - s.max((2, 3), keepdims=True)).sum((2, 3), keepdims=True),
+    "relu_for_softmax": lambda s: np.maximum(s, 0),
+    "softmax_of_the_3_largest": lambda s: shares(
+        np.where(s >= np.sort(s)[..., -3, None], np.exp(s - s.max(axis=-1, keepdims=True)), 0)
+    ),
+    "weights_squared": lambda s: shares(np.exp(s - s.max(axis=-1, keepdims=True))) ** 2,
+    "softmax_scores_and_exponentials_and_weights_in_bfloat16": in_16_bits,
+}
+
+
+@every(WEIGHTS)
+def test_another_weighting_for_softmax_is_named(name):
+    def attend(q, k, v, mask):
+        with np.errstate(all="ignore"):
+            scores = np.where(mask, q @ k.swapaxes(2, 3) / 8, -np.inf)
+            return (WEIGHTS[name](scores).astype(np.float32) @ v).astype(np.float32)
+
+    report = check(attend, "attention.attend", scale=1 / 8)
+    assert [each.name for each in report.diagnosis] == [name], report

@@ -1,0 +1,193 @@
+"""Weightings: what else may stand in the place of softmax, in every op that calls it, at any depth.
+
+Each is a function of the scores and the mask. `weights` measures the weights of an output; here they are computed.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from posref import attention
+from posref.check.engine import Named, Question
+from posref.check.fitted import first_that_fits
+from posref.ops import Arguments, Mistake
+from posref.ops.common import rounded
+from posref.ops.variation import steps, varied
+
+REMEDY = "Use softmax over the keys, within one text, head and query."
+EMPTY = {"0": 0.0, "NaN": np.nan, "equal": 1.0}
+OVERFLOW = float(np.log(np.finfo(np.float32).max))  # exp of more is infinite in float32
+LOWEST = {"-1e4": -1e4, "-1e9": -1e9, "the lowest float32": float(np.finfo(np.float32).min)}
+KEPT = range(1, 9)  # keys of largest score
+AXES = {"queries": (-2,), "heads": (-3,), "texts": (-4,), "queries_and_keys": (-2, -1), "heads_and_keys": (-3, -1)}
+PARTS = ("scores", "exponentials", "sums", "weights")  # steps of softmax that may be stored in 16 bits
+SHORT = {8: "bfloat16", 11: "float16"}
+
+Weighting = Callable[[Any, Any], Any]
+
+
+def _power(s: Any) -> Any:
+    return np.exp(np.where(s > OVERFLOW, np.inf, s))
+
+
+def _shifted(s: Any, seen: Any) -> Any:
+    """exp(s - max s) of the keys that are seen."""
+    return np.where(seen, np.exp(s - attention.row_maximum(s, seen)), 0)
+
+
+def _share(x: Any, more: float = 0) -> Any:
+    total = x.sum(axis=-1, keepdims=True) + more
+    return x / np.where(total == 0, 1, total)
+
+
+def _over(s: Any, seen: Any, axes: tuple[int, ...], empty: str) -> Any:
+    """Softmax over other axes; where nothing is seen the weights are 0, NaN or all the same, as masked scores have it."""
+    highest = np.where(seen, s, -np.inf).max(axis=axes, keepdims=True)
+    none = ~np.isfinite(highest)
+    power = np.where(seen, np.exp(np.where(seen, s - np.where(none, 0, highest), 0)), 0)
+    power = np.where(none, EMPTY[empty], power)
+    total = power.sum(axis=axes, keepdims=True)
+    return power / np.where(total == 0, 1, total)
+
+
+def _largest(s: Any, seen: Any, kept: int) -> Any:
+    """Softmax over the keys of largest score alone."""
+    if kept >= s.shape[-1]:
+        raise ValueError(f"{kept} of {s.shape[-1]} keys are all of them")
+    least = np.sort(np.where(seen, s, -np.inf), axis=-1)[..., -kept, None]
+    return attention.softmax(s, seen & (s >= least))
+
+
+def _in_few_bits(s: Any, seen: Any, parts: tuple[str, ...], bits: int) -> Any:
+    """Softmax some of whose steps are stored in 16 bits."""
+
+    def stored(x: Any, part: str) -> Any:
+        return rounded(x, bits) if part in parts else x
+
+    s = stored(s, "scores")
+    power = stored(np.where(seen, np.exp(stored(s - attention.row_maximum(s, seen), "scores")), 0), "exponentials")
+    total = stored(power.sum(axis=-1, keepdims=True), "sums")
+    return stored(power / np.where(total == 0, 1, total), "weights")
+
+
+WEIGHTINGS: dict[str, tuple[Weighting, str]] = {
+    "sigmoid_for_softmax": (lambda s, seen: np.where(seen, 1 / (1 + np.exp(-s)), 0), "each weight is the sigmoid of its score"),
+    "sigmoid_less_log_of_keys_for_softmax": (
+        lambda s, seen: np.where(seen, 1 / (1 + np.exp(np.log(s.shape[-1]) - s)), 0),
+        "each weight is the sigmoid of its score less the logarithm of the number of keys",
+    ),
+    "softmax_not_normalized": (lambda s, seen: np.where(seen, _power(s), 0), "each weight is exp of its score, not divided by the sum"),
+    "softmax_not_normalized_less_the_largest": (_shifted, "each weight is exp of its score less the largest, not divided by the sum"),
+    "softmax_with_one_in_the_sum": (
+        lambda s, seen: _share(np.where(seen, _power(s), 0), 1),
+        "1 is added to the sum of the exponentials, in the denominator",
+    ),
+    "softmax_with_one_in_the_sum_without_overflow": (
+        lambda s, seen: attention.softmax(s, seen, np.zeros((s.shape[-3], 1))),
+        "1 is added to the sum of the exponentials, in the denominator",
+    ),
+    "softmax_with_one_in_the_sum_after_the_largest": (
+        lambda s, seen: _share(_shifted(s, seen), 1),
+        "1 is added to the sum of exp(s - max s), in the denominator",
+    ),
+    "scores_for_softmax": (lambda s, seen: np.where(seen, s, 0), "each weight is its score: there is no softmax"),
+    "scores_over_their_sum_for_softmax": (lambda s, seen: _share(np.where(seen, s, 0)), "each weight is its score over the sum"),
+    "scores_over_absolute_sum_for_softmax": (
+        lambda s, seen: np.where(seen, s, 0) / np.maximum(np.abs(np.where(seen, s, 0)).sum(axis=-1, keepdims=True), 2.0**-60),
+        "each weight is its score over the sum of absolute scores",
+    ),
+    "relu_for_softmax": (lambda s, seen: np.where(seen, np.maximum(s, 0), 0), "each weight is its score, or 0 where that is negative"),
+    "relu_over_the_sum_for_softmax": (
+        lambda s, seen: _share(np.where(seen, np.maximum(s, 0), 0)),
+        "each weight is its score, or 0 where that is negative, over the sum",
+    ),
+    "relu_over_keys_for_softmax": (
+        lambda s, seen: np.where(seen, np.maximum(s, 0), 0) / s.shape[-1],
+        "each weight is its score, or 0 where that is negative, over the number of keys",
+    ),
+    "squared_relu_over_keys_for_softmax": (
+        lambda s, seen: np.where(seen, np.maximum(s, 0) ** 2, 0) / s.shape[-1],
+        "each weight is the square of a positive score over the number of keys",
+    ),
+    "tanh_for_softmax": (lambda s, seen: np.where(seen, np.tanh(s), 0), "each weight is tanh of its score"),
+    "softplus_over_the_sum_for_softmax": (
+        lambda s, seen: _share(np.where(seen, np.where(s > OVERFLOW, np.inf, np.log(1 + np.exp(np.minimum(s, 90)))), 0)),
+        "each weight is softplus of its score over the sum",
+    ),
+    "softmax_of_base_two": (
+        lambda s, seen: attention.softmax(s * np.log(2), seen),
+        "each weight is a power of 2 for a power of e",
+    ),
+    "weights_squared": (lambda s, seen: attention.softmax(s, seen) ** 2, "each weight is the square of the right one"),
+    "weights_replaced_by_roots": (lambda s, seen: np.sqrt(attention.softmax(s, seen)), "each weight is the root of the right one"),
+    "softmax_of_second_order": (
+        lambda s, seen: _share(np.where(seen, 1 + s + s * s / 2, 0)),
+        "1 + s + s^2 / 2 stands in the place of exp(s)",
+    ),
+}
+WEIGHTINGS |= {
+    f"softmax_along_{name}{more}": (
+        partial(_over, axes=axes, empty=empty),
+        f"the softmax is along the {name.replace('_', ' ')}; where nothing is seen {words}",
+    )
+    for name, axes in AXES.items()
+    for more, empty, words in (
+        ("", "0", "the weights are 0"),
+        ("_or_NaN", "NaN", "they are NaN"),
+        ("_or_equal", "equal", "they are equal"),
+    )
+}
+WEIGHTINGS |= {
+    f"weights_masked_to_{name.replace(' ', '_')}_afterwards": (
+        lambda s, seen, low=low: np.where(seen, attention.softmax(s), low),
+        f"the weights of masked keys are set to {name} after the softmax",
+    )
+    for name, low in LOWEST.items()
+}
+WEIGHTINGS |= {
+    f"softmax_of_the_{n}_largest": (partial(_largest, kept=n), f"each query weighs the {n} keys of largest score alone") for n in KEPT
+}
+
+
+def hypotheses(question: Question) -> Iterator[Named]:
+    """Every other weighting, where the op has a softmax over keys; of several with one answer the first."""
+    if _weighs(question):
+        every = [_mistake(name, change, words) for name, (change, words) in WEIGHTINGS.items()]
+        answers = {name: question.answer(name, mistake.wrong) for name, mistake in every}
+        once = {y.tobytes(): name for name, y in [*answers.items()][::-1] if y is not None}
+        yield from (each for each in every if each[0] in once.values())
+
+
+def in_few_bits(question: Question, got: np.ndarray) -> list[Named]:
+    """Softmax with two or more of its steps stored in 16 bits, the fewest that fit."""
+    if not _weighs(question):
+        return []
+    every = (
+        _mistake(
+            f"softmax_{'_and_'.join(parts)}_in_{dtype}",
+            partial(_in_few_bits, parts=parts, bits=bits),
+            f"{' and '.join(parts)} of the softmax are stored in {dtype}",
+            "Compute the softmax in float32.",
+        )
+        for n in range(2, len(PARTS) + 1)
+        for parts in combinations(PARTS, n)
+        for bits, dtype in SHORT.items()
+    )
+    return first_that_fits(question, got, every)
+
+
+def _weighs(question: Question) -> bool:
+    return "attention" in question.op.tags and any(step.__name__ == "softmax" for step in steps(question.op.spec))
+
+
+def _mistake(name: str, change: Weighting, words: str, remedy: str = REMEDY) -> Named:
+    def wrong(f: Any, a: Arguments) -> Any:
+        def weighted(scores: Any, mask: Any = None, sinks: Any = None) -> Any:
+            return change(scores, np.broadcast_to(True if mask is None else mask, scores.shape))
+
+        return varied(f, attention.softmax, weighted)(**a)
+
+    return name, Mistake(wrong, words, remedy=remedy, kind="weighting")
