@@ -1,7 +1,7 @@
 """Masks: what a mask is beside the right one, or beside a known wrong one: which offsets, keys, queries and groups limit it.
 
-A rule is an interval of a quantity that each pair of a query and a key has, such as key minus query. Its ends are solved from the
-output, and every bit has to follow. Of several rules the one with the fewest ends is taken.
+A rule is an interval of a quantity that each pair of a query and a key has, such as key minus query. Its ends are solved from
+the output, and every bit has to follow. Of several rules the one with the fewest ends is taken.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -73,7 +73,7 @@ def _quantities(question: Question) -> dict[str, Quantity]:
             "the position of the key": lambda a, shape: _lines(a, "key", shape),
             "the position of the query": lambda a, shape: _lines(a, "query", shape),
         }
-        for name, w in ((name, w) for name, w in a.items() if type(w) is int and w > 1):
+        for name in [name for name, width in a.items() if type(width) is int and width > 1]:
             found[f"key // {name} - query // {name}"] = partial(_parts_apart, name=name)
     for name, x in a.items():
         if isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype.kind in "iu":
@@ -84,8 +84,8 @@ def _quantities(question: Question) -> dict[str, Quantity]:
                 found[f"the row of the key in its part of {name}"] = partial(_within, name=name)
             if len(shape) == 3 and x.size == shape[0] and x.max(initial=0) <= n_key:
                 found[f"the row of the key less {name}"] = lambda a, shape, n=name: np.arange(shape[-1]) - a[n][:, None, None]
-                found[f"the row of the query less {name}"] = (
-                    lambda a, shape, n=name: np.arange(shape[-2])[:, None] - a[n][:, None, None]
+                found[f"the row of the query less {name}"] = lambda a, shape, n=name: (
+                    np.arange(shape[-2])[:, None] - a[n][:, None, None]
                 )
     return found
 

@@ -79,8 +79,14 @@ WEIGHTINGS: dict[str, tuple[Weighting, str]] = {
         lambda s, seen: np.where(seen, 1 / (1 + np.exp(np.log(s.shape[-1]) - s)), 0),
         "each weight is the sigmoid of its score less the logarithm of the number of keys",
     ),
-    "softmax_not_normalized": (lambda s, seen: np.where(seen, _power(s), 0), "each weight is exp of its score, not divided by the sum"),
-    "softmax_not_normalized_less_the_largest": (_shifted, "each weight is exp of its score less the largest, not divided by the sum"),
+    "softmax_not_normalized": (
+        lambda s, seen: np.where(seen, _power(s), 0),
+        "each weight is exp of its score, not divided by the sum",
+    ),
+    "softmax_not_normalized_less_the_largest": (
+        _shifted,
+        "each weight is exp of its score less the largest, not divided by the sum",
+    ),
     "softmax_with_one_in_the_sum": (
         lambda s, seen: _share(np.where(seen, _power(s), 0), 1),
         "1 is added to the sum of the exponentials, in the denominator",
@@ -94,12 +100,18 @@ WEIGHTINGS: dict[str, tuple[Weighting, str]] = {
         "1 is added to the sum of exp(s - max s), in the denominator",
     ),
     "scores_for_softmax": (lambda s, seen: np.where(seen, s, 0), "each weight is its score: there is no softmax"),
-    "scores_over_their_sum_for_softmax": (lambda s, seen: _share(np.where(seen, s, 0)), "each weight is its score over the sum"),
+    "scores_over_their_sum_for_softmax": (
+        lambda s, seen: _share(np.where(seen, s, 0)),
+        "each weight is its score over the sum",
+    ),
     "scores_over_absolute_sum_for_softmax": (
         lambda s, seen: np.where(seen, s, 0) / np.maximum(np.abs(np.where(seen, s, 0)).sum(axis=-1, keepdims=True), 2.0**-60),
         "each weight is its score over the sum of absolute scores",
     ),
-    "relu_for_softmax": (lambda s, seen: np.where(seen, np.maximum(s, 0), 0), "each weight is its score, or 0 where that is negative"),
+    "relu_for_softmax": (
+        lambda s, seen: np.where(seen, np.maximum(s, 0), 0),
+        "each weight is its score, or 0 where that is negative",
+    ),
     "relu_over_the_sum_for_softmax": (
         lambda s, seen: _share(np.where(seen, np.maximum(s, 0), 0)),
         "each weight is its score, or 0 where that is negative, over the sum",
@@ -122,7 +134,10 @@ WEIGHTINGS: dict[str, tuple[Weighting, str]] = {
         "each weight is a power of 2 for a power of e",
     ),
     "weights_squared": (lambda s, seen: attention.softmax(s, seen) ** 2, "each weight is the square of the right one"),
-    "weights_replaced_by_roots": (lambda s, seen: np.sqrt(attention.softmax(s, seen)), "each weight is the root of the right one"),
+    "weights_replaced_by_roots": (
+        lambda s, seen: np.sqrt(attention.softmax(s, seen)),
+        "each weight is the root of the right one",
+    ),
     "softmax_of_second_order": (
         lambda s, seen: _share(np.where(seen, 1 + s + s * s / 2, 0)),
         "1 + s + s^2 / 2 stands in the place of exp(s)",
@@ -148,7 +163,8 @@ WEIGHTINGS |= {
     for name, low in LOWEST.items()
 }
 WEIGHTINGS |= {
-    f"softmax_of_the_{n}_largest": (partial(_largest, kept=n), f"each query weighs the {n} keys of largest score alone") for n in KEPT
+    f"softmax_of_the_{n}_largest": (partial(_largest, kept=n), f"each query weighs the {n} keys of largest score alone")
+    for n in KEPT
 }
 
 

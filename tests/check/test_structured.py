@@ -269,8 +269,9 @@ WEIGHTS = {  # another weighting of scores; masked ones are -inf
     "softmax_not_normalized": np.exp,
     "softmax_with_one_in_the_sum": lambda s: np.exp(s) / (1 + np.exp(s).sum(axis=-1, keepdims=True)),
     "softmax_along_heads": lambda s: np.nan_to_num(shares(np.exp(s - s.max(axis=1, keepdims=True)), 1)),
-    "softmax_along_queries_and_keys": lambda s: np.exp(s - s.max((2, 3), keepdims=True))
-    / np.exp(s - s.max((2, 3), keepdims=True)).sum((2, 3), keepdims=True),
+    "softmax_along_queries_and_keys": lambda s: (
+        np.exp(s - s.max((2, 3), keepdims=True)) / np.exp(s - s.max((2, 3), keepdims=True)).sum((2, 3), keepdims=True)
+    ),
     "relu_for_softmax": lambda s: np.maximum(s, 0),
     "softmax_of_the_3_largest": lambda s: shares(
         np.where(s >= np.sort(s)[..., -3, None], np.exp(s - s.max(axis=-1, keepdims=True)), 0)
