@@ -83,10 +83,8 @@ def _quantities(question: Question) -> dict[str, Quantity]:
                 found[f"{what} of the key"] = partial(_labels, name=name)
                 found[f"the row of the key in its part of {name}"] = partial(_within, name=name)
             if len(shape) == 3 and x.size == shape[0] and x.max(initial=0) <= n_key:
-                found[f"the row of the key less {name}"] = lambda a, shape, n=name: np.arange(shape[-1]) - a[n][:, None, None]
-                found[f"the row of the query less {name}"] = lambda a, shape, n=name: (
-                    np.arange(shape[-2])[:, None] - a[n][:, None, None]
-                )
+                found[f"the row of the key less {name}"] = partial(_beyond, name=name, keys=True)
+                found[f"the row of the query less {name}"] = partial(_beyond, name=name, keys=False)
     return found
 
 
@@ -94,6 +92,12 @@ def _lines(a: Arguments, of: str, shape: tuple[int, ...]) -> Any:
     p = a[f"{of}_positions"]
     p = p.reshape(len(p), *[1] * (len(shape) - p.ndim - 1), p.shape[-1]) if p.ndim > 1 else p
     return p[..., None, :] if of == "key" else p[..., :, None]
+
+
+def _beyond(a: Arguments, shape: tuple[int, ...], name: str, keys: bool) -> Any:
+    """How far each row is behind a number that each text has."""
+    places = np.arange(shape[-1]) if keys else np.arange(shape[-2])[:, None]
+    return places - a[name][:, None, None]
 
 
 def _parts_apart(a: Arguments, shape: tuple[int, ...], name: str) -> Any:
@@ -133,7 +137,7 @@ def _rules(base: np.ndarray, seen: np.ndarray, quantities: Mapping[str, Any]) ->
     for names in sets:
         for joined, held, among, inside in ways:
             every = [intervals[joined, inside][name] for name in names]
-            if all(np.isfinite([each[:2] for each in every]).any(axis=1)):
+            if all(np.isfinite(each[:2]).any() for each in every):
                 region = np.logical_and.reduce([each[2] for each in every])
                 if not (region & among & ~held).any():
                     ends = tuple((name, low, high) for name, (low, high, *_) in zip(names, every, strict=True))

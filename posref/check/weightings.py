@@ -53,6 +53,10 @@ def _over(s: Any, seen: Any, axes: tuple[int, ...], empty: str) -> Any:
     return power / np.where(total == 0, 1, total)
 
 
+def _masked_afterwards(s: Any, seen: Any, low: float) -> Any:
+    return np.where(seen, attention.softmax(s), low)
+
+
 def _largest(s: Any, seen: Any, kept: int) -> Any:
     """Softmax over the keys of largest score alone."""
     if kept >= s.shape[-1]:
@@ -157,7 +161,7 @@ WEIGHTINGS |= {
 }
 WEIGHTINGS |= {
     f"weights_masked_to_{name.replace(' ', '_')}_afterwards": (
-        lambda s, seen, low=low: np.where(seen, attention.softmax(s), low),
+        partial(_masked_afterwards, low=low),
         f"the weights of masked keys are set to {name} after the softmax",
     )
     for name, low in LOWEST.items()
