@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from posref import ops, pairing
-from posref.check import edits, fitted, frameworks, general, indices, masks, other_settings, weightings, weights
+from posref.check import edits, fitted, frameworks, general, indices, masks, other_settings, parts, weightings, weights
 from posref.check.engine import Found, Named, Question, distance, ratios, separates
 from posref.check.ranged import MEANING, models
 from posref.check.report import Finding, Precision, Report
@@ -88,6 +88,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
     def stages(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
         yield from single(question, got)
         yield edits.hypotheses(question, got)
+        yield parts.hypotheses(question, got)
         constants = general.relation(question, got, question.models[-1]).startswith(general.ROW)
         bits = _booleans(question) and not general.in_several_places(question, got)
         tried = (
@@ -134,8 +135,8 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
     if not report.diagnosis and (words := weights.added(question, got)):
         report.diagnosis.append(Finding("bias_added", f"your output is that of right scores to which {words}", weights.REMEDY))
         report.advice.append(weights.REMEDY)
-    if not report.diagnosis and (parts := weights.merged(question, got)):
-        words, law = parts
+    if not report.diagnosis and (shares := weights.merged(question, got)):
+        words, law = shares
         if law:
             sentence = f"your output is that of two parts that are merged: {words}: {law}"
             report.diagnosis.append(Finding("parts_merged", sentence, weights.MERGE))

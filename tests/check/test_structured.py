@@ -290,3 +290,51 @@ def test_another_weighting_for_softmax_is_named(name):
 
     report = check(attend, "attention.attend", scale=1 / 8)
     assert [each.name for each in report.diagnosis] == [name], report
+
+
+def image_ids(parts, change):
+    """Positions (time, row, column); of patches `change(ids, start)` makes others."""
+    found, start = [], 0
+    for t, h, w in parts:
+        patches = np.indices((t, max(h // 2, 1), max(w // 2, 1))).reshape(3, -1).T
+        ids = patches + start if h else np.repeat(np.arange(t)[:, None], 3, axis=1) + start
+        found.append(change(ids.copy(), start) if h else ids)
+        start = ids.max() + 1
+    return np.concatenate(found)
+
+
+def row_zero(ids, start):
+    ids[:, 1] = 0
+    return ids
+
+
+def time_doubled(ids, start):
+    ids[:, 0] *= 2
+    return ids
+
+
+def start_four_times(ids, start):
+    ids[:, 0] += 3 * start
+    return ids
+
+
+PARTS = {
+    "part_of_result_zero": row_zero,
+    "part_of_result_times_2": time_doubled,
+    "part_of_result_shifted_by_run": start_four_times,
+}
+
+
+@every(PARTS)
+def test_a_wrong_part_of_whole_numbers_has_a_law(name):
+    asked = "position_ids.multimodal", {"merge": 2, "convention": "largest"}
+    report = check(lambda parts: image_ids(parts, PARTS[name]), asked[0], **asked[1])
+    assert [each.name for each in report.diagnosis] == [name], report
+
+
+def test_scattered_wrong_numbers_have_no_law():
+    scattered = np.where(np.arange(90)[:, None] % 31 == 5, [7, 1, 4], 0)
+    report = check(
+        lambda parts: image_ids(parts, lambda x, _: x) + scattered, "position_ids.multimodal", merge=2, convention="largest"
+    )
+    assert not report.diagnosis, report
