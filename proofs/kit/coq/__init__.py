@@ -20,6 +20,7 @@ from pathlib import Path
 from proofs.kit.coq.lemmas import lemma
 from proofs.kit.coq.terms import Open
 
+RUN = 300  # seconds
 LIMIT = "Set Default Timeout {}.\n\n"
 HEADER = "(* Obligations of {}: generated. *)\n\nRequire Import Reals Lra Sums.\nOpen Scope R_scope.\n"
 
@@ -48,7 +49,7 @@ def judge(folder, file):
     """(lemmas of a file that Coq's kernel accepts, axioms that they rest on); the others are taken out of the file.
 
     A step of a proof has 20 seconds, a run of Coq five minutes: then `subprocess.TimeoutExpired`. What was accepted in time may
-    take a minute when it is read again.
+    take longer when it is read again: a step has all of the run.
     """
     path = folder / f"{file}.v"
     head, *lemmas = re.split(r"^(?=Lemma )", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
@@ -57,7 +58,7 @@ def judge(folder, file):
         asked = [f"{each}\nCheck {_title(each)}.\nAbort All.\n" for each in lemmas]
         told = _run(["coqtop", "-q"], folder, "".join([head, LIMIT.format(20), *asked])).stdout
         lemmas = [each for each in lemmas if re.search(rf"^(\w+ < )*{_title(each)}\s+: ", told, flags=re.MULTILINE)]
-        done = _compiled(path, [head, *lemmas], 60)
+        done = _compiled(path, [head, *lemmas], RUN)
     if done.returncode:
         raise AssertionError(f"{path}: {done.stderr}")
     axioms = set(re.findall(r"^(\w+(?:\.\w+)+)", done.stdout.partition("Axioms:")[2], flags=re.MULTILINE))
@@ -77,4 +78,4 @@ def _compiled(path, texts, seconds):
 
 
 def _run(command, folder, said=None):
-    return subprocess.run(command, cwd=folder, input=said, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(command, cwd=folder, input=said, capture_output=True, text=True, check=False, timeout=RUN)
