@@ -81,6 +81,7 @@ def _quantities(question: Question) -> dict[str, Quantity]:
                 what = name if x.size == n_key else f"the number of the part in {name}"
                 found[f"{what} of the key less that of the query"] = partial(_labels_apart, name=name)
                 found[f"{what} of the key"] = partial(_labels, name=name)
+                found[f"{what} of the query"] = partial(_labels_of_queries, name=name)
                 found[f"the row of the key in its part of {name}"] = partial(_within, name=name)
             if len(shape) == 3 and x.size == shape[0] and x.max(initial=0) <= n_key:
                 found[f"the row of the key less {name}"] = partial(_beyond, name=name, keys=True)
@@ -110,9 +111,12 @@ def _labels(a: Arguments, shape: tuple[int, ...], name: str) -> Any:
     return x if x.size == shape[-1] else np.repeat(np.arange(x.size), x)
 
 
+def _labels_of_queries(a: Arguments, shape: tuple[int, ...], name: str) -> Any:
+    return _labels(a, shape, name)[:, None]
+
+
 def _labels_apart(a: Arguments, shape: tuple[int, ...], name: str) -> Any:
-    labels = _labels(a, shape, name)
-    return labels - labels[:, None]
+    return _labels(a, shape, name) - _labels_of_queries(a, shape, name)
 
 
 def _within(a: Arguments, shape: tuple[int, ...], name: str) -> Any:

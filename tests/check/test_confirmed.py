@@ -232,7 +232,7 @@ def documents(boundaries):
         (lambda ends: slice(0, 1), "lengths_joined_after_the_first"),
         (lambda ends: slice(len(ends) - 2, None), "lengths_joined_before_the_last"),
         (lambda ends: slice(None), None),
-        (lambda ends: slice(0, 2), None),
+        (lambda ends: slice(0, 2), "mask_opened_by_another_rule"),
     ],
 )
 def test_boundaries_that_are_not_read_are_named(boundaries, name):
