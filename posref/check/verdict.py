@@ -32,6 +32,7 @@ WRITES = "Check that the function writes its result into the array that it retur
 MASKED = "Apply this mask too, where another one such as that of padding is applied."
 READS = "Check that the function reads its inputs and returns what it computed."
 ALL = ": all give these numbers here."  # how a line about several mistakes ends
+BOOLEANS = "Compare a mask that is added: mask == 0 is True where a key may be seen."
 ROUNDING = 8  # times what is allowed: an error that another order of rounding may leave
 COARSE = "So small an error may be rounding: compute in float64; if it is gone, find the step that has fewer bits."
 IN_16_BITS = "All errors are as small as those of 16 bits: perhaps a step is held in bfloat16 or float16."
@@ -50,6 +51,11 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
             _named(report, question, question.ask(got, lambda question, got: [general.arrangements(question, got)]))
         return False
     if _additive(report, question, got):
+        part = Report(report.subject)
+        if judged(part, question, as_booleans(question, got), read, pairs=pairs):
+            report.diagnosis.append(Finding("additive_mask", "your output is right where it is read as mask == 0", BOOLEANS))
+        report.diagnosis += part.diagnosis
+        report.advice += [line for line in part.advice if line not in report.advice]
         return False
     bad = ~np.isfinite(got)
     if bad.any():
@@ -203,13 +209,19 @@ def _same_shape(report: Report, question: Question, got: np.ndarray) -> bool:
     return False
 
 
+def as_booleans(question: Question, got: np.ndarray) -> np.ndarray:
+    """A mask that is added, 0 and negative numbers where booleans are asked for, as mask == 0; anything else as it is."""
+    added = _booleans(question) and (got < 0).any() and (got <= 0).all()
+    return np.where(got == 0, 1.0, 0.0) if added else got
+
+
 def _additive(report: Report, question: Question, got: np.ndarray) -> bool:
     """Whether numbers of 0 and below are given where the specification has booleans: a mask to be added to the scores."""
-    if not _booleans(question) or not (got < 0).any() or not (got <= 0).all():
+    if as_booleans(question, got) is got:
         return False
     numbers = f"the output has numbers from {got.min():g} to {got.max():g}, a mask to be added"
     report.failed("booleans", f"{question.op.name} is asked for booleans, True = may be seen; {numbers}")
-    report.advice.append("Compare a mask that is added: mask == 0 is True where a key may be seen.")
+    report.advice.append(BOOLEANS)
     return True
 
 

@@ -338,3 +338,11 @@ def test_scattered_wrong_numbers_have_no_law():
         lambda parts: image_ids(parts, lambda x, _: x) + scattered, "position_ids.multimodal", merge=2, convention="largest"
     )
     assert not report.diagnosis, report
+
+
+def test_a_mask_that_is_added_is_read_as_booleans():
+    def added(query_positions, key_positions):
+        seen = key_positions[..., None, :] <= query_positions[..., :, None] + 1
+        return np.where(seen, 0, -1e9).astype(np.float32)
+
+    assert [each.name for each in check(added, "attention.causal_mask").diagnosis] == ["sees_one_ahead"]

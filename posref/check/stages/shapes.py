@@ -21,7 +21,7 @@ from posref.check.stages.later_questions import (
     reshaped,
     within_numbers,
 )
-from posref.check.verdict import ALL, judged
+from posref.check.verdict import ALL, as_booleans, judged
 from posref.ops import Arguments, Mistake, NotHere, Op, probe
 from posref.ops.scaling import ByLength
 
@@ -173,7 +173,7 @@ def confirmed(
         return
     question = later_question(op, probe.dense(op.make(**settings | shapes[0])), first.models)
     try:
-        other = reshaped(caller(question.a), question)
+        got, other = as_booleans(first, got), as_booleans(question, reshaped(caller(question.a), question))
     except Misbehaved:
         return
     refuted = [name for name, mistake in claimed.items() if mistake and _fits(question, other, name, mistake) is False]
