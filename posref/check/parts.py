@@ -75,7 +75,7 @@ def _laws(ours: np.ndarray, got: np.ndarray, line: int, runs: list[np.ndarray], 
     for divisor in range(2, 9):
         if (y == x // divisor).all():
             yield 1, f"over_{divisor}", f"are divided by {divisor} and rounded down"
-    if (y == x - right[starts]).all():
+    if (y == x - right[starts]).all() and y.any():
         yield 0, "from_zero", "are counted from 0 again in each run"
     if (starts > 0).all() and (y == right[starts - 1]).all():
         yield 0, "repeated", "repeat the number before them"
