@@ -32,7 +32,7 @@ theorems proved about that function and golden vectors for tests in any language
 
 Try:
   posref list           what there is
-  posref show rope      one system: definition, conventions, who differs, what is proved, code
+  posref show rope      one system: definition, conventions, code, who differs, what is proved
   posref demo           read, prove and diagnose RoPE, in half a minute
 
 `posref --help` lists all commands, `posref COMMAND --help` explains one."""
@@ -97,7 +97,7 @@ FIRST = ("list", "show", "check", "diagnose", "explain", "vectors", "mistakes") 
 COMMANDS = {  # what each does, and two examples
     "list": ("List all systems, family by family.", "posref list", "posref list --json"),
     "show": (
-        "Print one system: definition, conventions, who differs, what is proved, code. Or one function or family.",
+        "Print one system: definition, conventions, code, who differs, what is proved. Or one function or family.",
         "posref show rope",
         "posref show t5.bucket",
     ),
@@ -311,6 +311,7 @@ def _parser():
 
     show = _command(commands, "show")
     show.add_argument("name", metavar="NAME", help="for instance t5, t5.bucket, relative, or another name such as roformer")
+    show.add_argument("--models", action="store_true", help="print only the released models that rotate like this system")
     show.set_defaults(run=_show)
 
     table = _command(commands, "table")
@@ -485,8 +486,14 @@ def _list(arguments):
 def _show(arguments):
     from posref import discovery, printed
 
-    function = _usage(discovery.function, arguments.name)
-    if function is not None:
+    function = None if arguments.models else _usage(discovery.function, arguments.name)
+    if arguments.models:
+        name = _resolved(arguments.name)
+        found = printed.users(name)
+        if not found:
+            raise Usage(f"no released model rotates like {name}; `posref explain --models` lists all models")
+        print(found)
+    elif function is not None:
         print(f"{discovery.contract_lines(function)}\n\n{inspect.getsource(function)}", end="")
     elif arguments.name.lower() in discovery.FAMILIES:
         print(printed.listed(arguments.name.lower()))

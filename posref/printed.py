@@ -11,6 +11,7 @@ from posref import claims, comparison, discovery, finding, statements
 from posref.explain import presets as released
 
 WIDEST = 128  # of a line of the source
+FEW = 12  # models of a page
 
 
 def width():
@@ -36,14 +37,28 @@ def listed(family=None):
 
 
 def page(name):
-    """A module for a reader: what it says, what is proved, its presets, its code."""
+    """A module for a reader: what it defines, its code, who differs, what is proved, who uses it."""
     module = importlib.import_module(f"posref.{name}")
     said, _, references = (inspect.getdoc(module) or "").rpartition("\n\nReferences.")
+    defined, differ, rows = said.partition("\n\nWhere implementations differ.")
     presets = [f"Preset {preset}: {_values(values)}" for preset, values in getattr(module, "PRESETS", {}).items()]
-    parts = [f"posref.{name}", fitted(said), properties(name), fitted(f"References.{references}"), *map(fitted, presets)]
-    parts.append("\n".join(map(fitted, released.of(name))))
-    code = "\n\n\n".join(inspect.getsource(member).rstrip("\n") for member in discovery.members(module))
-    return "\n\n".join(filter(None, parts)) + f"\n\n\n{code}"
+    parts = [fitted((differ + rows).strip()), properties(name), fitted(f"References.{references}"), *map(fitted, presets)]
+    after = "\n\n".join(filter(None, [*parts, users(name, FEW)]))
+    return f"posref.{name}\n\n{fitted(defined)}\n\n\n{code(module)}\n\n\n{after}"
+
+
+def code(module):
+    """The public functions and classes of a module, as they stand in its file."""
+    return "\n\n\n".join(inspect.getsource(member).rstrip("\n") for member in discovery.members(module))
+
+
+def users(name, most=None):
+    """Released models with a rotation of this system; a short list leaves out where each configuration was read."""
+    lines = released.of(name)
+    if most is None or not lines:
+        return "\n".join(map(fitted, lines))
+    rest = f"{len(lines)} models in all: `posref show {name} --models` lists them, and where each configuration was read."
+    return "\n".join(map(fitted, [*(line.rpartition("; ")[0] for line in lines[:most]), rest]))
 
 
 def properties(name):
@@ -51,7 +66,7 @@ def properties(name):
     about = statements.about(name)
     if not about:
         return ""
-    lines = [_row("", f"Properties. Proved about the code below, in a checkout of the project by `python -m proofs {name}`.\n")]
+    lines = [_row("", f"Properties. Proved about the code above, in a checkout of the project by `python -m proofs {name}`.\n")]
     lines += [_item(s) for s in about]
     false = sum(r.kind == "claim" for s in about for r in s.refuted)
     return "\n\n".join([lines[0], "\n".join(lines[1:])]) + (

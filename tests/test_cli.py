@@ -214,14 +214,18 @@ def test_show(run, name):
         "posref.rotary.rope",
         "RoPE: rotary",
         "Definition.",
-        "References.",
-        "Model Llama-2-7b-hf: rope.frequencies(128, 10000.0), half;",
         "def frequencies",
         "def rotate(",
+        "Where implementations differ.",
+        "References.",
+        "Model Llama-2-7b-hf: rope.frequencies(128, 10000.0), half\n",
     ]
     places = [out.index(part) for part in parts]
     assert places == sorted(places)
     assert "pairing.join(a * cos - b * sin, a * sin + b * cos, layout)" in out
+    listed = run("show", name, "--models")[1].count("\nModel ") + 1
+    assert out.count("\nModel ") <= printed.FEW < listed
+    assert f"\n{listed} models in all: `posref show rotary.rope --models` lists them" in out
 
 
 @pytest.mark.parametrize("name", ["attention", "pairing", *discovery.names()])
@@ -897,7 +901,7 @@ def test_output_fits_the_terminal(arguments, columns, capsys, monkeypatch):
 def test_a_page_fits_the_terminal_but_for_its_code(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "90")
     for name in discovery.names():
-        text = printed.page(name).split("\n\n\n")[0]
+        text = printed.page(name).replace(printed.code(importlib.import_module(f"posref.{name}")), "")
         prose = "\n\n".join(paragraph for paragraph in text.split("\n\n") if ">>>" not in paragraph)
         assert max(map(len, prose.splitlines())) <= 90, name
 
