@@ -572,6 +572,10 @@ def _demo(_):
     return demo.run()
 
 
+def _option(name):
+    return f"--{name.replace('_', '-')}"
+
+
 def _without_family(name):
     """t5.bias for relative.t5.bias: `find` and `list` print the family of a system, and no op has one."""
     from posref import discovery
@@ -585,7 +589,7 @@ def _asking(parser):
     parser.add_argument("--as", dest="system", type=_without_family, metavar="SYSTEM.OP", help=words)
     for name, (metavar, words) in CHECK_OPTIONS.items():
         kind = {"choices": ONE_OF[name]} if name in ONE_OF else {"type": NUMBERS.get(name, str), "metavar": metavar}
-        parser.add_argument(f"--{name.replace('_', '-')}", help=words, **kind)
+        parser.add_argument(_option(name), help=words, **kind)
 
 
 def _check(arguments):
@@ -617,7 +621,11 @@ def _serve(arguments):
     words = shlex.split(arguments.program)
     if not words or shutil.which(words[0]) is None:
         raise Usage(f"there is no program {arguments.program!r}; for instance ./rope or 'python rope.py'")
-    name = arguments.system if "." in (arguments.system or "") else (arguments.preset and _op_of(arguments)) or "rope.rotate"
+    name = (
+        arguments.system
+        if "." in (arguments.system or "")
+        else (arguments.preset and _of_preset(arguments)[0]) or "rope.rotate"
+    )
     op = _usage(ops.op, name)
     with program.Program(arguments.program, name, op.given, inspect.signature(op.make).parameters) as function:
         report = _judged(run, function, options | {"to": partial(program.tensor, dtype)})
@@ -670,14 +678,18 @@ def _given(arguments, known, way):
             if name == "schedule" and way.endswith("rope.rotate"):
                 remedy = "leave it out, or check with --as rope, which takes it"
             meaning = CHECK_OPTIONS[name][1]
-            raise Usage(f"{way} has no --{name.replace('_', '-')}; {remedy}. It is for: {meaning}")
+            raise Usage(f"{way} has no {_option(name)}; {remedy}. It is for: {meaning}")
     return given
 
 
-def _needed(parameters, options, way):
-    for name, parameter in parameters.items():
-        if parameter.default is parameter.empty and parameter.kind is parameter.KEYWORD_ONLY and name not in options:
-            raise Usage(f"{way} needs --{name.replace('_', '-')}")
+def _needed(parameters, options, way, op):
+    missing = [
+        f"{_option(name)} or --no-{_option(name)[2:]}" if parameter.annotation is bool else _option(name)
+        for name, parameter in parameters.items()
+        if parameter.default is parameter.empty and parameter.kind is parameter.KEYWORD_ONLY and name not in options
+    ]
+    if missing:
+        raise Usage(f"{way} needs {', '.join(missing)}; `posref check --as {op} --contract` explains its settings")
 
 
 def _of_a_config(arguments):
@@ -737,17 +749,14 @@ def _of_rope(arguments):
 
     parameters = inspect.signature(check.check_rope).parameters
     options = _given(arguments, parameters, "--as rope")
-    of_schedule = (
-        inspect.signature(ops.op(f"scaling.{arguments.schedule}").spec).parameters
-        if arguments.schedule in ops.system("scaling")
-        else {}
-    )
-    more = {
-        name: p for name, p in {**parameters, **of_schedule}.items() if name in ("magnitude", "sign") or name in of_schedule
-    }
+    schedule = f"scaling.{arguments.schedule}"
+    known = inspect.signature(ops.op(schedule).spec).parameters if arguments.schedule in ops.system("scaling") else {}
+    of_schedule = {name: p.replace(kind=p.KEYWORD_ONLY) for name, p in known.items() if name not in parameters}
+    more = {name: parameters[name] for name in ("magnitude", "sign")} | of_schedule
     found = _settings(more, arguments.rest, "; --as rope.rotate takes others too")
     options |= found | {name: _numbers(f"--{name}", found[name]) for name in ("factors",) if isinstance(found.get(name), str)}
-    _needed(parameters, options, "--as rope")
+    _needed(parameters, options, "--as rope", "rope")
+    _needed(of_schedule, options, f"--schedule {arguments.schedule}", schedule)
     return check.check_rope, options
 
 
@@ -755,25 +764,25 @@ def _of_an_op(arguments):
     from posref import check, ops
 
     system = arguments.system if "." in (arguments.system or "") else None  # a preset says the op of its system
-    name, way = system or _op_of(arguments), f"--as {system}" if system else f"--preset {arguments.preset}"
+    name, way = system or _of_preset(arguments)[0], f"--as {system}" if system else f"--preset {arguments.preset}"
     settings = _usage(ops.op, name).make if name else check.check
     parameters = inspect.signature(settings).parameters | inspect.signature(check.check).parameters
     of_model = {"layer", "part"} if arguments.preset and arguments.preset.replace("-", "_") not in ops.presets() else set()
     options = _given(arguments, parameters.keys() | of_model, way) | _settings(parameters, arguments.rest)
-    _needed({} if arguments.preset else parameters, options, way)
+    _needed({} if arguments.preset else parameters, options, way, name)
     return lambda function, **options: check.check(function, arguments.system, **options), options
 
 
-def _op_of(arguments):
-    """The op of a preset or of a model; none for what `check` will refuse."""
+def _of_preset(arguments):
+    """The op of a preset or of a model, and its settings; none for what `check` will refuse."""
     from posref import ops
     from posref.explain import presets
 
     with contextlib.suppress(ValueError):
         name = (arguments.preset or "").replace("-", "_")
         asked = arguments.preset, arguments.layer, arguments.part, arguments.layout
-        return (ops.presets().get(name) or presets.op_and_settings(*asked))[0]
-    return ""
+        return ops.presets().get(name) or presets.op_and_settings(*asked)
+    return "", {}
 
 
 def _of_a_model(arguments):
@@ -803,7 +812,7 @@ def _contract(arguments):
 
     name = _of_a_model(arguments).op if arguments.config else arguments.system
     name = "rope.rotate" if name == "rope" and (arguments.config or arguments.contract) else name
-    name = name if arguments.preset is None or "." in (name or "") else _op_of(arguments)
+    name = name if arguments.preset is None or "." in (name or "") else _of_preset(arguments)[0]
     if name is None:
         raise Usage(
             f"check needs --as SYSTEM.OP, for instance --as alibi.bias --heads 8; systems are {', '.join(ops.names())}; "
@@ -815,18 +824,18 @@ def _contract(arguments):
             lines = check.contract(name or None, preset=arguments.preset, **options)
         except (TypeError, ValueError) as error:
             raise Usage(_in_shell(str(error))) from None
-        means = _meaning(name or _op_of(arguments), lines)
+        means = _meaning(name or _of_preset(arguments)[0], lines)
         if arguments.json:
             print(json.dumps({"op": name, "receives": lines, "means": means}, indent=2))
         else:
-            print("\n".join([f"{name} receives, in this order:", *(f"  {line}" for line in lines)]))
+            _print_contract(arguments, ops.op(name or _of_preset(arguments)[0]), options, lines)
             if means:
                 print("\n".join(["Meaning:", *(f"  {word}: {words}" for word, words in means.items())]))
-            print("The function also receives, by keyword, each setting that its signature names.")
-            print("`posref mistakes NAME` lists what can be wrong.")
+            print("A parameter of your function with the name of a setting receives that setting by keyword.")
+            print(f"`posref mistakes {name or _of_preset(arguments)[0]}` lists what can be wrong.")
         return 0 if arguments.contract or arguments.function is None else 2
     found = _system(name)
-    options = [f"--{key.replace('_', '-')}" for key in CHECK_OPTIONS if getattr(arguments, key) is not None]
+    options = [_option(key) for key in CHECK_OPTIONS if getattr(arguments, key) is not None]
     if options or arguments.rest:
         known = ", ".join(op.name for op in found.values())
         raise Usage(f"--as {name} lists ops and takes no {[*options, *arguments.rest][0]}; name one of its ops: --as {known}")
@@ -837,6 +846,66 @@ def _contract(arguments):
         first = next(iter(found.values())).name
         print(f"`posref check MODULE:FUNCTION --as {first}` checks one; --contract prints its settings.")
     return 0 if arguments.function is None else 2
+
+
+def _print_contract(arguments, op, options, lines):
+    """The lines of `check.contract` with a name for each axis, and the settings as one types them."""
+    from posref.check import axes, implementation
+
+    parameters = inspect.signature(op.make).parameters
+    usual = {name: p.default for name, p in parameters.items()} | implementation.example(op)
+    of_model = _of_preset(arguments)[1] if arguments.preset else {}
+    settings = usual | of_model | {name: value for name, value in options.items() if name in parameters}
+    named = {}
+    with contextlib.suppress(TypeError, ValueError):
+        a = op.make(**settings)
+        named = axes.axes(op, a)
+        for name in axes.with_tokens_behind_heads(op, a) if arguments.axes else ():
+            batch, heads, tokens, *rest = named[name]
+            named[name] = (batch, tokens, heads, *rest) if arguments.axes == "bnhd" else (tokens, heads, *rest)
+    end = next((i + 1 for i, line in enumerate(lines) if line.startswith("returns:")), len(op.given))
+    said = {re.split("[:=]", line)[0] for line in lines[end:]}
+    sizes = {name: value for name, value in settings.items() if type(value) is int and name in said}
+    print(f"{op.name} receives, in this order (the sizes are examples):")
+    print("\n".join(f"  {_with_axes(line, named, sizes)}" for line in lines[:end]))
+    if lines[end:]:
+        print("\n".join(["Settings:", *(f"  {_as_option(line, parameters)}" for line in lines[end:])]))
+
+
+def _with_axes(line, named, sizes):
+    """A line of a contract, `x: numbers (3, 7)`, with what each axis counts: `x: numbers (batch=3, tokens=7)`."""
+    from posref.check.axes import COUNTED
+
+    tokens = {"n_query": "queries", "n_key": "keys"} if sizes.keys() >= {"n_query", "n_key"} else {}
+    words = {"tokens": tokens, "rows": {name: name for name in sizes.keys() - COUNTED}}
+    words[""] = {"dim": "features", "head_dim": "features"}
+
+    def axis(counted, size):
+        found = {word for name, word in words.get(counted, {}).items() if sizes.get(name) == int(size)}
+        name = found.pop() if len(found) == 1 else counted
+        return f"{name}={size}" if name else size
+
+    def shape(found):
+        each = found[1].rstrip(",").split(", ")
+        counted = named.get("the result" if line.startswith("returns:") else line.partition(":")[0], ())
+        return f"({', '.join(map(axis, counted, each))})" if len(counted) == len(each) else found[0]
+
+    return re.sub(r"\((\d[\d, ]*)\)", shape, line, count=1)
+
+
+def _as_option(line, parameters):
+    """A setting as one types it.
+
+    >>> _as_option("max_distance=128", {}), _as_option("layout: required, one of 'interleaved', 'half'", {})
+    ('--max-distance 128', '--layout: required, one of interleaved, half')
+    """
+    name, sign, words = re.match(r"(\w+)(=|: )(.*)", line.replace("'", "")).groups()
+    option = _option(name)
+    default = parameters[name].default if name in parameters else None
+    if name in parameters and (parameters[name].annotation is bool or isinstance(default, bool)):
+        no = f"--no{option[1:]}"
+        return f"{option} or {no}{sign}{words}" if sign == ": " else no if words == "False" else option
+    return f"{option}: not given" if words == "None" else f"{option}{sign.replace('=', ' ')}{words}"
 
 
 def _contract_of(arguments, name):
@@ -877,7 +946,7 @@ def _settings(parameters, rest, more=""):
     """The settings of an op that the command line has no option of its own for."""
     parser = argparse.ArgumentParser(prog="posref check", allow_abbrev=False, add_help=False)
     for name, parameter in parameters.items():
-        option = f"--{name.replace('_', '-')}"
+        option = _option(name)
         if parameter.annotation is bool or isinstance(parameter.default, bool):
             parser.add_argument(option, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS)
         elif name not in CHECK_OPTIONS:
@@ -886,7 +955,7 @@ def _settings(parameters, rest, more=""):
     if unknown:
         if ":" in unknown[0]:
             raise Usage(f"put MODULE:FUNCTION first: posref check {unknown[0]} --as ..")
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in parameters if name not in ("fn", "name", "settings"))
+        names = ", ".join(_option(name) for name in parameters if name not in ("fn", "name", "settings"))
         raise Usage(f"check has no {unknown[0]} here; the settings are {names}{more}")
     return vars(found)
 
@@ -987,7 +1056,7 @@ def _in_shell(text):
     text = re.sub(r"check\.(check(_\w+)?|load_output): ", "", text)
     text = re.sub(r"^(?:[\w.]+: )?(\w+) is '([^']*)', expected one of (.*)$", _expected, text)
 
-    text = re.sub(r"\b(\w+)=None\b", lambda found: f"--{found[1].replace('_', '-')} none", text)
+    text = re.sub(r"\b(\w+)=None\b", lambda found: f"{_option(found[1])} none", text)
 
     def option(found):
         name, value = found.group(1).replace("_", "-"), found.group(2)
@@ -1004,7 +1073,7 @@ def _expected(found):
     """
     name, value, words = found.groups()
     *others, last = words.replace("'", "").split(", ")
-    return f"--{name.replace('_', '-')} {value}: expected {', '.join(others)}{' or ' if others else ''}{last}"
+    return f"{_option(name)} {value}: expected {', '.join(others)}{' or ' if others else ''}{last}"
 
 
 def _diagnose(arguments):
@@ -1220,7 +1289,7 @@ def _converter(name, text):
     library, _, dtype = text.partition(".")
     if library not in LIBRARIES or ":" in text:
         return _function(text)
-    option = f"--{name.replace('_', '-')} {text}"
+    option = f"{_option(name)} {text}"
     try:
         module = importlib.import_module(LIBRARIES[library])
     except ImportError as error:
