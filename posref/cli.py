@@ -39,7 +39,10 @@ Try:
 
 
 CHECK_OPTIONS = {
-    "config": ("FILE", "use this model's rotation, including scaling and partial width: its config.json, see `posref explain`"),
+    "config": (
+        "FILE|NAME",
+        "use this model's rotation with its scaling and width: its config.json, or a name of `posref explain --models`",
+    ),
     "layer": ("N", "with --config or the --preset of a model, the layer"),
     "part": ("NAME", "with --config or the --preset of a model, the part, for instance text_config"),
     "preset": ("NAME", "a released configuration, for instance bloom_176b or llama-3.1-8b"),
