@@ -472,7 +472,8 @@ def two_causal_layers_are_blind():
 
 @theorem(of=[attention.four_terms], sizes="all batches, n, d_model, d_head")
 def four_terms_add_up():
-    """(x_i + p_i) W_Q W_K^T (x_j + p_j)^T = content-content + content-position + position-content + position-position."""
+    """The four terms content-content, content-position, position-content and position-position add up to
+    (x_i + p_i) W_Q W_K^T (x_j + p_j)^T."""
     x, p, w_q, w_k = sized("x", M, N, D), sized("p", M, N, D), sized("Q", D, E), sized("K", D, E)
     whole = ((x + p) @ w_q) @ np.swapaxes((x + p) @ w_k, -1, -2)
     terms = attention.four_terms(x, p, w_q, w_k)

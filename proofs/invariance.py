@@ -40,8 +40,8 @@ SCHEMA = [offsets, attention.scores, attention.softmax]
 
 @theorem(of=SCHEMA, sizes="all n, m, d, positions, shifts")
 def translation_invariant():
-    """Attention with any vectors and numbers that the offset decides does not change when all tokens move by s. The offset does
-    matter: positions occur in the output."""
+    """Softmax attention with any vectors and numbers that the offset decides does not change when all tokens move by s. The
+    offset does matter: positions occur in the output."""
     (i, j), s, row, c = POSITIONS, symbol("s").e, index(N), index(D)
     here = relative_attention(*OPERANDS, i, j)
     prove_equal([relative_attention(*OPERANDS, i + s, j + s).at(row, c)], [here.at(row, c)], mention=[i.at(row)])
@@ -58,7 +58,7 @@ def invariant_when_queries_alone_move():
 
 @theorem(of=SCHEMA, sizes="all n, m, d, positions; a step of one query")
 def a_decoding_step_is_the_last_row():
-    """One query with its own position, among all keys, has the last row of attention over all queries."""
+    """Softmax attention of one query with its own position, among all keys, is the last row of that of all queries."""
     (q, k, v), (i, j), c = OPERANDS, POSITIONS, index(D)
     step = relative_attention(q[N - 1 :], k, v, i[N - 1 :], j)
     prove_equal([step.at(0, c)], [relative_attention(q, k, v, i, j).at(N - 1, c)], mention=[i.at(N - 1)])

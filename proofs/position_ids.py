@@ -110,8 +110,8 @@ def turned(x, positions, w):
 
 @theorem(of=[attention.scores, attention.causal_mask], sizes="3 tokens, d = 2, all orders", as_written="runs")
 def equivariant():
-    """If tokens are permuted and their positions come along, outputs are permuted: queries and keys rotated by RoPE at the
-    positions 4, 0 and 7, with the causal mask of these positions."""
+    """Outputs of softmax attention are permuted if tokens are permuted and their positions come along: queries and keys
+    rotated by RoPE at the positions 4, 0 and 7, with the causal mask of these positions."""
     q, k, v, w = symbols("q", 3, 2), symbols("k", 3, 2), symbols("v", 3, 2), symbols("w", 1)
     p = np.array([4, 0, 7])
     whole = output(q, k, v, p, w)
@@ -359,8 +359,8 @@ def contiguous_shares_work_equally():
 
 @example(of=[position_ids.streaming], sizes="up to 8 tokens")
 def pinned_streaming():
-    """The first `sinks` and the last `window` tokens stay, in order, with the positions 0, 1, .. of their slots; the offsets of
-    two tokens of the window are those of the text."""
+    """The first `sinks` and the last `window` tokens stay, in order, with the positions 0, 1, .. of their slots; the difference
+    of two positions of the window is that of the text."""
     for n, sinks, window in itertools.product(range(1, 9), (1, 2), (1, 3)):
         kept, positions = position_ids.streaming(n, sinks=sinks, window=window)
         expected, slots = definition("streaming", n, sinks, window)

@@ -210,8 +210,8 @@ def small():
     """The pairs of the 2-D sinusoid have length 1. RoPE-Mixed keeps lengths, the exponential of a skew matrix being orthogonal;
     a step of PaTH with |w| = 1 shortens the square of a key by b (2 - b) (w . k)^2. KERPLE's bias is -a t at p = 1 and FoX's
     t ln f for one f: beyond any bound. Sandwich is slope sum (cos - 1); FIRE's x is a share; what CoPE's, Swin's and decomposed
-    rows are scaled by, the term is scaled by. Weights of stick-breaking and what is left sum to 1. Resized rows (-1, 1) reach
-    more than 1 by a cubic."""
+    rows are scaled by, the term is scaled by. Weights of stick-breaking and what they leave sum to 1. Resized rows (-1, 1)
+    reach more than 1 by a cubic."""
     x, w, t = symbols("x", 1, 2), symbols("w", 1), symbol("t", integer=True, positive=True)
     p = sinusoidal_2d.encode(x, w, convention="mae")[0] ** 2
     prove_equal([p[0] + p[1], p[2] + p[3]], [1, 1])

@@ -28,8 +28,8 @@ def state(name, empty=False):
 
 @theorem(of=[shards.attend], sizes="n = 2, m = 0, 1, 2, 3, all masks; 2 heads that share 2 keys; every path")
 def pinned():
-    """A State is the sums of e^s and of e^s v over the keys allowed, divided by e^maximum, the maximum one of the scores of
-    its row; a row that meets no key has denominator 0. Heads may share keys."""
+    """A State times e^maximum is the sums of e^s and of e^s v over the keys allowed, the maximum being one of the scores of its
+    row; a row that meets no key has denominator 0. Heads may share keys."""
     q, k, v = symbols("q", 2, 1, 1), symbols("k", 1, 2, 1), symbols("v", 1, 2, 1)
     for _, got in all_paths(functools.partial(sums_of, q, k, v, scale=1)):
         for head, (denominator, accumulator) in enumerate(zip(*sums(got), strict=True)):

@@ -170,7 +170,7 @@ def without_conjugate():
 
 @theorem(of=[complex_order.encode, complex_order.scores], sizes="all n, m, d, shifts")
 def scores_are_relative_for_shared_frequencies():
-    """Moving all tokens by s multiplies each term q conj(k) by e^{i (w_q - w_k) s}. With frequencies that all words share
+    """Moving all tokens by s multiplies each product q conj(k) by e^{i (w_q - w_k) s}. With frequencies that all words share
     nothing changes; with frequencies of their own only words of equal frequencies see offsets alone."""
     here, there, s = sized("m", N), sized("n", M), symbol("s").e
     (r, w, theta), (rho, u, eta) = words("q"), words("k", M)

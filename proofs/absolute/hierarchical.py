@@ -132,7 +132,7 @@ def unique_for_distinct_rows():
 
 @theorem(of=[hierarchical.extend], sizes="all n, d, alpha != 1", as_written="runs")
 def affine_in_each_digit():
-    """q_{(i, j)} = q_{(i, 0)} + q_{(0, j)} - q_{(0, 0)}: no information beyond that of the two digits."""
+    """q_{(i, j)} - q_{(i, 0)} = q_{(0, j)} - q_{(0, 0)}: no information beyond that of the two digits."""
     _, q = stretched()
     i, j, t = index(N), index(N), index(D)
     prove_equal([q.at(i * N + j, t)], [q.at(i * N, t) + q.at(j, t) - q.at(0, t)])

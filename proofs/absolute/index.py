@@ -114,7 +114,7 @@ def from_tables(n):
 @theorem(of=[*ABSOLUTE, index.encode_normalized], sizes="all n where positions are free; 4 and 9 tokens of tables and steps")
 def length_independent():
     """The vectors of n tokens (the pairs of n tokens, where it is relative) do not change when k more tokens follow. The
-    normalized index is the exception: it falls by i k / (n (n + k)), or by i k / ((n - 1) (n + k - 1))."""
+    normalized index is the exception: the difference is i k / (n (n + k)), or by i k / ((n - 1) (n + k - 1))."""
     m, w, x = sized("m", N + M), sized("w", H), sized("x", N + M, 2 * H)
     waves = [sized(name, N + M, D) for name in ("r", "w", "theta")]
     both = lambda encode: entries(None, encode(slice(None))[:N], encode(slice(0, N)))

@@ -35,7 +35,8 @@ def definition(mask, convention, padding_idx=1):
 
 @theorem(of=[learned.encode], sizes="all n, rows, d; 2 x 2 tokens in a table of 5 rows and 3 features")
 def pinned():
-    """A token with row number r gets row r of the table, whatever the table holds; and encode is linear in the table."""
+    """A token with row number r gets row r of the table, whatever the table holds; a linear combination of tables gives
+    that of encode."""
     p, q, c = sized("P", R, D), sized("Q", R, D), symbol("c")
     r, i, t = index(R), index(N), index(D)
     lookup = lambda table: learned.encode(filled((N,), r), table).at(i, t)

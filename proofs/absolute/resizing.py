@@ -129,7 +129,8 @@ def dino_changes_nothing_either():
     of=[resizing.resize, resizing.weights, resizing.cubic], sizes="2 x 3 and 1 x 2 patches to two other grids; every table"
 )
 def resize_pinned():
-    """P[y, x] = sum_ab A[y, a] B[x, b] T[a, b] with weights A and B, features alike: rows are resized, then columns."""
+    """By products of the weights A and B, a place gets P[y, x] = sum_ab A[y, a] B[x, b] T[a, b], features alike: rows are
+    resized, then columns."""
     for (m, n), (height, width) in (((2, 3), (3, 2)), ((1, 2), (2, 5))):
         table = symbols("T", m, n, 2)
         for convention in resizing.CONVENTIONS:

@@ -101,7 +101,7 @@ def the_distance_decides():
 
 @theorem(of=[*ENCODE, sinusoidal.shift_matrix], sizes="h = 1, 2; every place and shift")
 def shift_is_linear():
-    """Moving a patch by (b, a) is one linear map, a block for each axis: a rotation, the same at every place."""
+    """One linear map moves a patch by (b, a), a block for each axis: a rotation, the same at every place."""
     for h in (1, 2):
         c, w, b, a = symbols("c", 1, 2), symbols("w", h), symbol("b"), symbol("a")
         for convention, layout, order in (("mae", "half", (a, b)), ("detr", "interleaved", (b, a))):

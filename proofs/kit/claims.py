@@ -88,8 +88,10 @@ def prove_that(fact, claim="", *, counterexample=""):
         raise TypeError("prove_that needs a claim in words, or in a control a counterexample")
     if not isinstance(fact, (bool, np.bool_)) and fact not in (sp.true, sp.false):
         raise Undecided(f"neither true nor false: {claim or counterexample} (got {fact!r})")
-    if not fact:
+    if not fact and marks.claims is None:
         raise Refuted(counterexample or f"not so: {claim}")
+    if not fact:
+        marks.claims.failed = True  # the claims that follow are seen, too
     RECORD.facts.append(claim or f"not: {counterexample}")
 
 

@@ -3,10 +3,13 @@
 Where mutants are run, a body is run once more, and a mark is added to each entry of a result: an unknown of its own for each
 function, its arguments and the entry. A claim sees a function if the difference of both sides still has a mark of the function.
 So a result that is multiplied by 0, or subtracted from itself, is not seen; and a mark in the right side of a claim says that a
-function computes what is expected of it. A mask, a text and a large table have no marks: see `proofs.kit.changes`.
+function computes what is expected of it. A claim whose side has more than one mark, or one not to the first power, compares
+sums, products or functions of results, which wrong ones may share; then the subject of the sentence has to say so (`SAID`).
+A mask, a text and a large table have no marks: see `proofs.kit.changes`.
 """
 
 import itertools
+import re
 from contextlib import contextmanager
 
 import numpy as np
@@ -23,11 +26,16 @@ from proofs.kit.symbols import Scalar, array, expression
 from proofs.kit.verdicts import Undecided
 
 CELLS = 16  # of numbers in a result; more have no marks, since what is made of them takes long
+SAID = {  # what a claim makes of results, of which others have the same -> how the subject of a sentence says it
+    "sums": r"\b(sum|score|add|minus|less|difference|linear|affine|product|mean|softmax|distance)"
+    r"|<.*,.*>| \. |\b[A-Z]\([^()]*\) \w|(\b\w+?)(_\w+|_\{[^}]*\}|\([^()]*\)) [+-] \2[_({]",
+    "products": r"\b(product|times|score|length|modulus|distance|square|determinant|variance|linear|matrix|softmax)"
+    r"|\^2|\^T|<.*,.*>| \. |\b[A-Z]\([^()]*\) \w",
+    "functions": r"\b(softmax|exp|log|logarithm|ratio|weights)\b|\be\^",
+    "signs": r"\b(sign|positive|negative|larger?|smaller?|largest|order|absolute)\b|\|.+\|",
+}
+EXPECTED = r" = -?\d+\b| (=|is|are) .*?(?=[;:] |\. |, (and|so)\b|$)"  # what a subject is
 KNOWN = (SizedArray, Scalar, np.ndarray, np.generic, bool, int, float, sp.Expr)  # that has entries
-
-
-class Seen(Exception):
-    """All that a run had to see was seen."""
 
 
 class Results:
@@ -38,6 +46,7 @@ class Results:
         self.names = {}  # (function, part of its result, arguments) -> the name of the mark
         self.run, self.ended = set(), set()  # names of marks of this run, and of those that came to their end
         self.inside = {}  # name of a mark -> functions whose marks are in the arguments
+        self.below = {}  # name of a mark -> names of marks in its result
         self.called = set()  # functions that returned marks
         self.sized = {}  # (function, part, axis) -> its symbolic sizes, in all cases
         self.cells = {}  # name of a mark of an array of numbers -> its cells
@@ -71,27 +80,30 @@ class Results:
             for axis, n in enumerate(result.extents):
                 if n.free_symbols:
                     self.sized.setdefault((function, place, axis), set()).add(n)
-            return SizedArray(result.extents, lambda *ix: self._marked(result.at(*ix), at(*ix)), kind=kind_of(result))
+            return SizedArray(result.extents, lambda *ix: self._marked(name, result.at(*ix), at(*ix)), kind=kind_of(result))
         if np.ndim(result) == 0:
-            return Scalar(self._marked(expression(result), at(0)))
+            return Scalar(self._marked(name, expression(result), at(0)))
         self.cells[name] = {*np.ndindex(np.shape(result))}
-        cells = [Scalar(self._marked(expression(value), at(*ix))) for ix, value in np.ndenumerate(np.asarray(result))]
+        cells = [Scalar(self._marked(name, expression(value), at(*ix))) for ix, value in np.ndenumerate(np.asarray(result))]
         return array(np.array([*cells, None], dtype=object)[:-1].reshape(np.shape(result)))
 
-    def _marked(self, e, mark):
+    def _marked(self, name, e, mark):
+        self.below.setdefault(name, set()).update(map(_name, _marks_in(e)))
         return e + mark * (1 + e) if self.slopes else e + mark
 
 
 class Claims:
     """What the claims of a theorem have of the marks: functions that they see, and those that compute right sides."""
 
-    def __init__(self, results, pins, ends, complete):
+    def __init__(self, results, said, pins, ends):
         self.results, self.pins, self.ends = results, pins, ends  # ends: whether a first or last cell may stand for itself
-        self.complete = complete  # whether nothing is left to see but the functions that were called
         self.seen, self.expected = set(), set()
         self.names = set()  # of marks that claims see
         self.read = {}  # (function, part, axis) -> indices at which claims see it
         self.met = {}  # name of a mark -> cells that claims see
+        self.subjects = re.sub(EXPECTED, " ", said)
+        self.failed = False  # whether a fact is false of marked results
+        self.partial = {}  # function -> what claims make of its results and the sentence does not say
 
     def look(self, left, right):
         """A claim of equality: which marks its differences have."""
@@ -99,9 +111,35 @@ class Claims:
         for a, b in zip(left.ravel(), right.ravel(), strict=True):
             self.expected |= self._functions(_marks_in(b))
             marks = _marks_in(a - b)
-            if marks and not (shown and all(map(self._known, marks))) and not is_zero(a - b):
-                shown = True
-                self._note(marks)
+            if marks and not (shown and all(map(self._known, marks))) and self._differ(a, b):
+                shown = self._is_said(a, b)
+                if shown:
+                    self._note(marks)
+
+    def _differ(self, a, b):
+        try:
+            return not is_zero(a - b)
+        except Undecided:
+            self._is_said(a, b)
+            raise
+
+    def _is_said(self, a, b):
+        """Whether a claim compares results, or what the sentence says is made of them."""
+        outer = [self._outer(_marks_in(side)) for side in (a, b)]
+        left, right = ({_read(mark)[0] for mark in marks} for marks in outer)
+        made, also = map(_made, (a, b), outer)
+        expected = not left & right and ((left and not made) or (right and not also))  # one side is what the other has to be
+        word = "" if expected else made or also
+        if not word or re.search(SAID[word], self.subjects, re.I):
+            return True
+        RECORD.facts.append("a mark")
+        self.partial |= dict.fromkeys(left | right, word)
+        return False
+
+    def _outer(self, marks):
+        """The marks of results as a claim has them, not of those from which another function has made them."""
+        below = set().union(*(self.results.below[_name(mark)] for mark in marks))
+        return {mark for mark in marks if _name(mark) not in below}
 
     def _known(self, mark):
         function, place, indices = _read(mark)
@@ -118,8 +156,6 @@ class Claims:
             for axis, ix in indices.items():
                 self.read.setdefault((function, place, axis), set()).add(ix)
         self.seen |= self._functions(marks)
-        if self.complete() and self.results.called <= self.seen and not self.single():
-            raise Seen
 
     def _functions(self, marks):
         return {_read(mark)[0] for mark in marks}.union(*(self.results.inside[_name(mark)] for mark in marks))
@@ -189,6 +225,28 @@ def _marks_in(e):
     return {atom for atom in e.atoms(sp.Indexed, AppliedUndef) if _name(atom).startswith("mark ")}
 
 
+def _made(e, marks):
+    """What an expression makes of results, in a word; "" if it has one entry, at most times what it is not made of."""
+    if {*map(_name, marks)} & {_name(mark) for asked in cases.taken() for mark in _marks_in(asked)}:
+        return "signs"
+    degree = _degree(e, marks)
+    return "functions" if degree == sp.oo else "products" if degree > 1 else "sums" if len(marks) > 1 else ""
+
+
+def _degree(e, marks):
+    """The degree of an expression in marks: infinite of what is no polynomial; a sum over an index has twice that of a term."""
+    if not _marks_in(e) & marks:
+        return 0
+    if e.is_Add:
+        return max(_degree(part, marks) for part in e.args)
+    if e.is_Mul:
+        return sum(_degree(part, marks) for part in e.args)
+    if isinstance(e, sp.Sum):
+        return 2 * _degree(e.function, marks)
+    power = e.is_Pow and e.exp.is_Integer and e.exp > 0
+    return 1 if e in marks else e.exp * _degree(e.base, marks) if power else sp.oo
+
+
 def _cell(mark):
     return tuple(mark.indices if isinstance(mark, sp.Indexed) else mark.args)
 
@@ -227,13 +285,13 @@ claims = None  # of the run on marked results, or None
 
 
 @contextmanager
-def marking(functions, pins, ends, slopes, stops):
-    """Results of these functions, Python functions, have marks where a body calls them; a run may end once all was seen."""
+def marking(functions, said, pins, ends, slopes):
+    """Results of these functions, Python functions, have marks where a body calls them."""
     global claims
     saved, results = claims, Results(slopes)
     try:
-        with numbers.noting({f: f for f in functions}, results.marked) as noted:
-            claims = Claims(results, pins, ends, lambda: stops and {*map(full_name, functions)} <= noted.ran)
+        with numbers.noting({f: f for f in functions}, results.marked):
+            claims = Claims(results, said, pins, ends)
             yield claims
     finally:
         claims = saved

@@ -255,15 +255,14 @@ def can_be_noted(f):
 class Noting:
     """Calls of Python functions from outside them: each returns what `note(function, arguments, result)` makes of its result.
 
-    `functions` has the public one of each, which `note` gets; `ran` are the names of those that ran, by others too.
+    `functions` has the public one of each, which `note` gets.
     """
 
     def __init__(self, functions, note):
-        self.pairs, self.note, self.depth, self.ran = [(public, _copy(f)) for f, public in functions.items()], note, 0, set()
+        self.pairs, self.note, self.depth = [(public, _copy(f)) for f, public in functions.items()], note, 0
 
     def called(self, number, arguments):
         public, plain = self.pairs[number]
-        self.ran.add(f"{plain.__module__}.{plain.__name__}")
         self.depth += 1
         try:
             result = plain(*_positional(plain, arguments).values(), **_keywords(plain, arguments))

@@ -185,7 +185,10 @@ class Theorem:
         if not self.of and (run := posref_run_by(self.body)):
             raise Unsound(f"{self.name} runs {run[0]}, which `of` does not name")
         made, failure = self._with_marks()
-        whole = failure is None or isinstance(failure, marks.Seen)
+        if made.partial:
+            name, word = min(made.partial.items())
+            raise Unsound(f"{self.name} compares {word} of what {name.rpartition('.')[2]} returns; compare that, or say {word}")
+        whole = failure is None and not made.failed
         self._check_expected(made, failure, whole)
         functions = {marks.full_name(f): f for f in map(python_function, self.of)}
         left = {name: self._notices(f) for name, f in functions.items() if name not in made.seen}
@@ -194,7 +197,7 @@ class Theorem:
             unseen = noticed == "nothing" and self._carries(name, functions, alone)
             if unseen or (whole and name in made.results.called):
                 raise Unsound(f"{self.name} claims nothing that depends on what {name.rpartition('.')[2]} returns")
-        if failure is None and (lying := made.left_lying()):
+        if whole and (lying := made.left_lying()):
             raise Unsound(f"{self.name} calls {lying[0].rpartition('.')[2]} and claims nothing of that result; compare each")
         if all(map(numbers.can_be_noted, functions.values())) and self.of:
             self._check_counterexamples(functions.values())
@@ -230,15 +233,16 @@ class Theorem:
         """The claims of a run in which functions of the theorem return marked results, and what ended the run."""
         functions = [f for f in dict.fromkeys(map(python_function, self.of)) if numbers.can_be_noted(f)]
         words, pins = vocabulary(self.body), honest.of_whole_results(self)
-        loops = any(isinstance(node, ast.For) for helper in honest.helpers(self.body) for node in ast.walk(honest.tree(helper)))
         ends = re.search(r"\b(first|last)\b", self.statement)
-        stops = not (loops or pins or "all_paths" in words)
-        with marks.marking(functions, pins, ends, "diff" in words, stops) as made:
+        with marks.marking(functions, self._without_names(functions), pins, ends, "diff" in words) as made:
             try:
                 with _limit(SECONDS_WITH_MARKS + self.seconds):
                     return made, first_failure(made.results.followed(self.body))
             except Exception as error:
                 return made, error
+
+    def _without_names(self, functions):
+        return re.sub(rf"\b({'|'.join(f.__name__ for f in functions) or 'no'})\b", "", self.statement)
 
     def _notices(self, function):
         """How a proof ends where a function returns something else: by a "claim", by an "error", or with "nothing"."""

@@ -336,7 +336,8 @@ def any_matrix_of_lower_rank():
 
 @theorem(of=[alibi.bias, attention.scores], sizes="all positions, hence all n; d = 2; all slopes")
 def two_plain_features():
-    """Signed ALiBi is two more features that do not turn, (-m i, m) for queries and (1, j) for keys; its key form is one."""
+    """Scores with signed ALiBi are those of two more features that do not turn, (-m i, m) for queries and (1, j) for keys; its
+    key form needs one."""
     q, k, m, i, j = symbols("q", 1, D), symbols("k", 1, D), symbols("m", 1), *integers("i j")
     query, key = array([[i]]), array([[j]])
     plain, one = attention.scores(q, k, scale=1), 0 * m + 1
@@ -374,8 +375,8 @@ def wave(n, terms=None):
     "series of beta",
 )
 def any_bias_by_rope():
-    """Any bias beta(j - i) on n tokens is RoPE's on 2n - 1 constant features, one of them still: where each k_t is (1, 0) the
-    score is sum_t a_t cos(o w_t) + b_t sin(o w_t) with the features (a_t, b_t) of q; with w_t = 2 pi t / N, N = 2n - 1, the sum
+    """Any bias beta(j - i) on n tokens is RoPE's on 2n - 1 constant features, one of them still: the score with (1, 0) for each
+    k_t is sum_t a_t cos(o w_t) + b_t sin(o w_t) with the features (a_t, b_t) of q; with w_t = 2 pi t / N, N = 2n - 1, the sum
     K(x) over t < n of 2 cos(x w_t), and 1 for t = 0, is 0 at all integers x but multiples of N, where it is N; so beta(o) is
     1/N sum_p beta(p) K(o - p)."""
     h = size("h")

@@ -265,7 +265,7 @@ def absolute_equals_signed_after_softmax():
 
 @theorem(of=[alibi.bias, offsets, attention.scores], sizes="all h, n, m, d, positions")
 def bias_before_the_scale():
-    """Falcon's scale (q . k + m j) is scale q . k + (scale m) j: ALiBi with its slopes divided by sqrt(d)."""
+    """Falcon's score, scale (q . k + m j), is scale q . k + (scale m) j: ALiBi with its slopes divided by sqrt(d)."""
     q, k, scale = sized("q", H, N, D), sized("k", H, M, D), symbol("scale")
     i, j, m = sized("i", N), sized("j", M), sized("m", H)
     for form in ("signed", "key"):

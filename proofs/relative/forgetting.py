@@ -40,8 +40,8 @@ def gate_of_what_is_forgotten():
 
 @theorem(of=[forgetting.bias], sizes="batch 2, h = 2, n = 1, 4")
 def pinned():
-    """Entry (i, j) is the sum of ln f over j + 1 .. i, without the key's own gate; "key" is one row, which row i
-    exceeds by c_i."""
+    """Entry (i, j) is the sum of ln f over j + 1 .. i, without the key's own gate; row i minus the one row of "key"
+    is c_i."""
     for n in (1, 4):
         g = symbols("g", 2, 2, n)
         got, key = (forgetting.bias(g, form=form) for form in forgetting.FORMS)

@@ -269,8 +269,8 @@ def one_sided_as_it_is():
 
 @theorem(of=[shaw.scores_gradient, scatter_rows], sizes="batch 2, one head, 2 queries, 3 keys, d = 1, reach 2")
 def gradient_by_calculus():
-    """scores_gradient is the gradient of <g, scores> by q, k and the table, for both variants, where each text of a batch
-    has offsets of its own, by symbolic differentiation; a text without a batch has the same gradient."""
+    """By symbolic differentiation of <g, scores>, scores_gradient is the gradient by q, k and the table, for both variants,
+    where each text of a batch has offsets of its own; a text without a batch has the same gradient."""
     q, k, w, g, scale = symbols("q", 2, 2, 1), symbols("k", 2, 3, 1), symbols("w", 5, 1), symbols("g", 2, 2, 3), symbol("scale")
     at = np.array([[[-3, 0, 1], [-1, 2, 0]], [[4, 0, -2], [1, 1, -1]]])
     for variant in shaw.VARIANTS:

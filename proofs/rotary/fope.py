@@ -147,7 +147,8 @@ def column(*entries):
 
 @theorem(of=WHOLE, sizes="d = 2, two frequencies, all coefficients")
 def turned_and_stretched():
-    """With c and s of its definition a pair is turned and stretched by sqrt(c^2 + s^2), which depends on the position."""
+    """With c and s of its definition a pair is turned, and its length is multiplied by sqrt(c^2 + s^2), which depends on the
+    position."""
     x, _, m, _, w = one_pair(2)
     c, s = symbols("c", 2, 1), symbols("s", 2, 1)
     got = at(x, m, w, c, s)
@@ -202,7 +203,7 @@ def the_padding_is_immaterial():
 
 @theorem(of=WHOLE, sizes="d = 6, two frequencies, both conventions")
 def relative_without_mixing():
-    """Where every column has one entry, and S = C, the score depends on n - m alone."""
+    """The score depends on n - m alone where every column has one entry, and S = C."""
     q, k, m, n, shift = symbols("q", 1, 1, 6), symbols("k", 1, 1, 6), symbol("m"), symbol("n"), symbol("shift")
     w, (a, b) = symbols("w", 2), symbols("a", 2)
     c = array([[0, a], [b, 0]])

@@ -184,7 +184,7 @@ def it_turns_clockwise():
     equivalent={"cayley: i = np.arange(skew.shape[-1])  ->  i = np.arange(skew.shape[-2])": "square"},
 )
 def cayley_pinned():
-    """P (1 + S) = 1 - S, which is the paper's (1 - S)(1 + S)^-1, and P P^T = 1 for all skew S."""
+    """The product P (1 + S) is 1 - S, which is the paper's (1 - S)(1 + S)^-1, and P P^T = 1 for all skew S."""
     for d in (1, 2, 3):
         s, one = generators.skew(symbols("u", d, d)), np.eye(d, dtype=int)
         p = generators.cayley(s)

@@ -441,12 +441,14 @@ def magnitude_is_scale_for_partial_rotation():
 
 @theorem(of=[scaling.yarn_magnitude, scaling.longrope_magnitude], sizes="no sizes")
 def pinned_magnitudes():
-    """yarn_magnitude is 0.1 mscale ln s + 1 and longrope_magnitude the root of 1 + ln s / ln L; both are 1 for s = 1."""
+    """yarn_magnitude is 0.1 mscale ln s + 1, and the square of longrope_magnitude, which is positive, is 1 + ln s / ln L; both
+    are 1 for s = 1."""
     x, y, m = symbol("x", positive=True), symbol("y", positive=True), symbol("m")
     for yarn in paths(lambda: [scaling.yarn_magnitude(np.exp(x), mscale=m)]):
         prove_equal(yarn, [m * x / 10 + 1], mention=[m, x])
     for root in paths(lambda: [scaling.longrope_magnitude(np.exp(x), original_length=np.exp(y))]):
         prove_equal([root[0] ** 2], [1 + x / y], mention=[x, y])
+        prove_that(bool(expression(root[0]).is_positive), "the root is positive")
     prove_equal([scaling.yarn_magnitude(1), scaling.longrope_magnitude(1, original_length=4096)], [1, 1])
 
 

@@ -148,7 +148,8 @@ def the_new_key_is_gated_too():
 
 @theorem(of=[gated.log_gates], sizes="one number, of either sign")
 def gates_pinned():
-    """It is -exp(A) ln(1 + exp(x + b)), for either sign of x + b: FoX's gate for A = 0, with the sign of x turned."""
+    """The logarithm of a gate is -exp(A) ln(1 + exp(x + b)), for either sign of x + b: FoX's for A = 0, with the sign of x
+    turned."""
     x, a, b = symbols("x", 1), symbols("a", 1), symbols("b", 1)
     for _, got in all_paths(lambda: gated.log_gates(x, a, b)):
         power = got[0].e / -sp.exp(a[0].e)
@@ -229,7 +230,7 @@ def it_sees_the_offset():
 
 @theorem(of=[gated.quadratic, *REST, linear_attention.attend], sizes="n = 3, d = 2, d_v = 1")
 def without_gates_linear_attention():
-    """With f = 1 it is causal linear attention without the denominator."""
+    """Causal linear attention times its denominator is the output with f = 1."""
     q, k, v, g, _ = text(3)
     tables = rope.tables(np.zeros(3, dtype=int), symbols("w", 1))
     whole = linear_attention.attend(q, k, v, *tables, layout="half", feature_map=lambda x: x, causal=True)

@@ -1392,6 +1392,67 @@ def test_a_claim_depends_on_a_result(body, function, problem):
         t.check_results()
 
 
+MADE = {  # what a claim compares in the place of a result, which a wrong result may share with it
+    "squares": lambda y: y**2,
+    "the square of its length": lambda y: y @ y,
+    "a sum": lambda y: y.sum(),
+    "differences from the first": lambda y: y[1:] - y[0],
+    "a product with itself in another place": lambda y: y * y[::-1],
+    "whole parts": lambda y: y // 1,
+    "cosines": np.cos,
+    "reciprocals": lambda y: 1 / y,
+    "what is above 0": lambda y: np.where(y > 0, y, 0),
+    "its absolute value": absolute,
+    "which is larger": lambda y: np.maximum(y[0], y[1]),
+    "a determinant": lambda y: y[0] * (y[1] + 1) - y[1] * (y[0] + 1) + y[0] * y[1],
+}
+
+
+def made_of(make, said):
+    """A body that compares what is made of double(x) with what is made of 2 x."""
+
+    def body():
+        x = symbols("x", 2)
+        for _, (left, right) in all_paths(lambda: (make(double(x)), make(2 * x))):
+            prove_equal(left, right)
+
+    body.__doc__ = said
+    return body
+
+
+def behind_what_is_linear():
+    """double(x) is 2 x, and double of anything else."""
+    x, y = symbols("x", 2), symbols("y", 2)
+    prove_equal(double(x), double(x + 1) - 2)
+    prove_equal(double(y) ** 2, (2 * y) ** 2)
+
+
+def behind_a_fact_that_a_mark_ends():
+    """double(x) is 2 x."""
+    x = symbols("x", 2)
+    prove_that(len(double(x)[0].e.free_symbols) == 1, "an entry is made of one entry")
+    prove_equal(double(x) ** 2, (2 * x) ** 2)
+
+
+PARTLY = [made_of(make, "double(x) is 2 x, the sum, product and absolute order of its length.") for make in MADE.values()]
+PARTLY += [behind_what_is_linear, behind_a_fact_that_a_mark_ends]
+
+
+@pytest.mark.parametrize("body", PARTLY, ids=[*MADE, "behind what is linear", "behind a fact"])
+def test_what_is_made_of_a_result_is_not_the_result(body):
+    t = theorem(of=[double], sizes="one")(body)
+    t.prove()
+    with pytest.raises(Unsound, match=r"compares (sums|products|functions|signs) of what double returns; compare that, or say"):
+        t.check_results()
+
+
+@pytest.mark.parametrize(("made", "subject"), [("squares", "double(x)^2"), ("a sum", "The sum"), ("its absolute value", "|x|")])
+def test_who_speaks_of_what_is_made_may_compare_it(made, subject):
+    t = theorem(of=[double], sizes="one")(made_of(MADE[made], f"{subject} is that of 2 x."))
+    t.prove()
+    assert t.check_results() == {}
+
+
 def test_a_run_that_begins_again_leaves_no_result():
     """A question about a size ends the first run after its call; the runs for each answer compare all."""
 
