@@ -23,6 +23,7 @@ from posref.pairing import join, split
 
 COMPLEX = ("freqs_cis", "freqs_complex")
 ANGLES = ("freqs", "angles")  # or complex numbers, in Wan
+BEHIND = 64  # rows of tables behind the last position: who reads a later row is told which
 Form = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[Any, ...]]
 
 
@@ -154,7 +155,7 @@ def with_tables(
     def tables(positions: np.ndarray) -> list[np.ndarray]:
         theta = settings.get("frequencies")
         theta = theta(int(positions.max()) + 1) if callable(theta) else theta
-        rows = (np.arange(positions.max() + 1)[None] if convention.indices else positions).astype(np.int64)
+        rows = (np.arange(positions.max() + 1 + BEHIND)[None] if convention.indices else positions).astype(np.int64)
         make = op("rope.tables").spec
         cos, sin = np.split(make(rows, **known, frequencies=theta), 2, axis=-1)
         one = np.split(make(np.array([1]), **known), 2, axis=-1) if theta is None else None  # its angles, at most 1

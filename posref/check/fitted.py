@@ -22,6 +22,7 @@ STARTS = np.array([sign * 2.0**power for power in range(-7, 8) for sign in (1, -
 EXPLAINED = 2  # bits by which errors against a fitted answer are smaller than those against the right one
 EVIDENCE = 16  # bits of all different values together, but for that which the number is fitted to
 ROUNDS = 6  # of Newton's method
+PRODUCT = 2.0**-24  # rounding of one product in float32
 LEAST = 2.0**-20  # of numbers: what is nearer to 0 is 0
 MOST = 2**15  # elements of a result whose arguments are solved for
 POWERS = (2.0, 3.0, 4.0, 8.0, 10.0, 16.0, 100.0, 1000.0)
@@ -64,7 +65,8 @@ def of_result(question: Question, got: np.ndarray) -> Iterator[Named]:
     """The result times a number, or with a number added."""
     if not _telling(question, got):
         return
-    right, bound = question.right, question.tolerance[question.models[-1]]
+    right = question.right
+    bound = question.tolerance[question.models[-1]] + PRODUCT * np.abs(right)  # of what is only looked up nothing is rounded
     with np.errstate(all="ignore"):
         weight = np.where((bound > 0) & (right != 0), 1 / bound, 0.0) ** 2
         measured = float((weight * got * right).sum() / (weight * right * right).sum())
@@ -152,7 +154,7 @@ def _telling(question: Question, got: np.ndarray) -> bool:
 
 def explains(question: Question, got: np.ndarray, answer: np.ndarray, bits: int = EXPLAINED) -> bool:
     """Whether errors against an answer are so many bits smaller than those against the right one, in values enough."""
-    bound = question.tolerance[question.models[-1]]
+    bound = question.tolerance[question.models[-1]] + PRODUCT * np.abs(answer)
     with np.errstate(all="ignore"):
         before, after = rms(ratios(got, question.right, bound)), rms(ratios(got, answer, bound))
         times_less = np.log2(before / max(after, 2.0**-24 * before))
@@ -213,15 +215,17 @@ def _solved(question: Question, got: np.ndarray, vary: Vary, none: float) -> flo
 
 def times(name: str, words: str, number: float) -> Named:
     """The result, or an argument, multiplied by a number that `factors` knows by these words."""
-    called, of = {"-1": "negated", "2": "doubled", "1/2": "halved"}.get(words, f"times {number:.6g}"), factor(words, number)
+    measured, of = words[:1] in "-0123456789", factor(words, number)
+    shown = f"{number:.9g}" if measured else f"{number:.6g}"
+    called = {"-1": "negated", "2": "doubled", "1/2": "halved"}.get(words, f"times {shown}")
     wrong = result(lambda y, a: of(a) * y) if name == "result" else using(**{name: lambda a: of(a) * a[name]})
-    said = words if words[:1] in "-0123456789" else f"{number:.6g}, {words}"
+    said = words if measured else f"{shown}, {words}"
     changed = "the result is" if name == "result" else f"{name} is"
     return _mistake(f"{name}_{called}".replace(" ", "_"), wrong, f"{changed} multiplied by {said}")
 
 
 def _plus(name: str, number: float, wrong: Any) -> Named:
-    return _mistake(f"{name}_plus_{number:.6g}", wrong, f"{number:.6g} is added to {name.replace('result', 'the result')}")
+    return _mistake(f"{name}_plus_{number:.9g}", wrong, f"{number:.6g} is added to {name.replace('result', 'the result')}")
 
 
 def _mistake(name: str, wrong: Any, bug: str, remedy: str = "Look for what is applied once too often, or not at all.") -> Named:

@@ -92,6 +92,11 @@ def _one_more(p: Any) -> Any:
     return np.concatenate([_moved(-1, 0, 0)(p), p[..., :1] * 0 + 1], axis=-1)
 
 
+def _normed(x: Any, mean: bool) -> Any:
+    squares = (x * x).sum(axis=-1, keepdims=True)
+    return x / (squares / x.shape[-1] if mean else squares) ** 0.5
+
+
 def _softmax(x: Any) -> Any:
     powers = np.exp(x)
     return powers / powers.sum(axis=-1, keepdims=True)
@@ -137,6 +142,12 @@ REAL: dict[str, tuple[Change, str, str]] = {  # what is done to numbers
     "from_one": (lambda x: 1 - x, "are subtracted from 1", "Use them as given."),
     "centered": (lambda x: x - x.sum(axis=-1, keepdims=True) / x.shape[-1], "have their mean subtracted", "Subtract nothing."),
     "softmaxed": (_softmax, "go through a softmax", "Use them as given."),
+    "of_length_1": (partial(_normed, mean=False), "are divided by their length along the last axis", "Use them as given."),
+    "of_mean_square_1": (
+        partial(_normed, mean=True),
+        "are divided by the root of their mean square along the last axis",
+        "Use them as given.",
+    ),
 }
 ACTIVATIONS: dict[str, Change] = {
     "silu": lambda x: x / (1 + np.exp(-x)),
@@ -390,6 +401,17 @@ def _reshaped(y: Any, axis: int) -> Any:
     return y.reshape(shape).swapaxes(axis, axis + 1)
 
 
+def _by_columns(y: Any, axis: int) -> Any:
+    """Axes (r, c) whose numbers are written column after column."""
+    return y.swapaxes(axis, axis + 1).reshape(y.shape)
+
+
+RESHAPED = (
+    ("reshaped", _reshaped, "stood as ({}, {}) in memory"),
+    ("by_columns", _by_columns, "were written as ({}, {}) without a change of shape"),
+)
+
+
 def _mixed(name: str, value: np.ndarray) -> Iterator[Named]:
     """Axes of heads and rows that are read as each other, and a square that is transposed."""
     if value.ndim == 4 and value.shape[1] > 1 < value.shape[2]:
@@ -401,14 +423,14 @@ def _mixed(name: str, value: np.ndarray) -> Iterator[Named]:
             wrong = result(change) if name == "result" else using(**{name: lambda a, f=change: f(a[name])})
             remedy = "Transpose it: a view of another shape moves no numbers."
             yield _mistake(f"{name}_{mixed}_mixed", wrong, f"{name} {words} without a transposition", remedy)
-    for axis in range(value.ndim - 1) if value.ndim < 4 else ():
+    for axis in range(value.ndim - 1) if value.ndim < 4 else (2,):
         rows, columns = value.shape[axis : axis + 2]
-        if 1 < rows != columns > 1:
-            change = partial(_reshaped, axis=axis)
-            wrong = result(change) if name == "result" else using(**{name: lambda a, f=change: f(a[name])})
-            words = f"{name} is read as if its axes ({rows}, {columns}) stood as ({columns}, {rows}) in memory"
-            called = f"{name}_reshaped" if axis == value.ndim - 2 else f"{name}_blocks_reshaped"
-            yield _mistake(called, wrong, words, "Exchange axes by a transposition, not by a reshape.")
+        for called, reshape, words in RESHAPED if 1 < rows != columns > 1 else ():
+            changed = partial(reshape, axis=axis)
+            wrong = result(changed) if name == "result" else using(**{name: lambda a, f=changed: f(a[name])})
+            bug = f"{name} is read as if its axes ({rows}, {columns}) {words.format(columns, rows)}"
+            part = "" if axis == value.ndim - 2 else "blocks_"
+            yield _mistake(f"{name}_{part}{called}", wrong, bug, "Exchange axes by a transposition, not by a reshape.")
     if value.ndim > 1 and value.shape[-1] == value.shape[-2] > 1:
         wrong = (
             result(lambda y: y.swapaxes(-1, -2)) if name == "result" else using(**{name: lambda a: a[name].swapaxes(-1, -2)})

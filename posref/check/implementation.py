@@ -84,11 +84,12 @@ def check(
     >>> check(bias, "alibi.bias", heads=12, form="signed").ok
     False
     """
-    if name == "rope" and preset is None:  # in the words of check_rope, which asks again here
+    tables = name == "rope.rotate" and conventions.recognised(fn)
+    if (name == "rope" or tables) and preset is None:  # in the words of check_rope, which asks again here
         from posref.check.rotary.rotation import check_rope
 
         if missing := [each for each in ("dim", "layout") if each not in settings]:
-            raise ValueError(f"check.check: rope needs {' and '.join(missing)}; or pass preset=, which has them")
+            raise ValueError(f"check.check: {name} needs {' and '.join(missing)}; or pass preset=, which has them")
         return check_rope(fn, to=to, to_positions=to_positions, axes=axes, model=model, seed=seed, **settings)
     op, settings = _asked(name, preset, settings)
     if isinstance(settings.get("frequencies"), ByLength):
@@ -555,7 +556,7 @@ def _question(report: Report, caller: Caller, a: Arguments, model: str | None) -
     return engine.Question(caller.op, a, allowed if model is None else (model,))
 
 
-def _of_masked_keys(report: Report, caller: Caller, question: engine.Question) -> None:
+def _of_masked_keys(report: Report, caller: Caller, question: engine.Question, got: Any) -> None:
     """Say so where numbers that are not finite come from the mask: without masked keys the output is right."""
     a = question.a
     if np.asarray(a.get("mask", ())).dtype != bool or a.mask.all():
@@ -563,6 +564,10 @@ def _of_masked_keys(report: Report, caller: Caller, question: engine.Question) -
     open_mask = Arguments(a | {"mask": np.ones_like(a.mask)})
     with suppress(Misbehaved):
         if is_right(engine.Question(question.op, open_mask, question.models), caller(open_mask)):
+            finite = np.isfinite(got)
+            if not is_right(question, np.where(finite, got, question.right)):
+                report.advice.append("Where no key is masked your output is right: find the mask that it applies.")
+                return
             words = "your output is right where no key is masked; masked keys make it infinite or NaN"
             remedy = "Put -inf into the scores, before the softmax, and select with where: 0 times inf, and inf - inf, are NaN."
             report.diagnosis.append(Finding("mask_not_finite", words, remedy))
@@ -578,7 +583,7 @@ def _first(report: Report, caller: Caller, question: engine.Question, got: Any) 
     if not right:
         overflow(report, caller, question, got)
     if not right and not report.diagnosis and not np.isfinite(got).all():
-        _of_masked_keys(report, caller, question)
+        _of_masked_keys(report, caller, question, got)
     if not right and not report.diagnosis:
         call_repeats(report, caller, question, got)
     if not right and not report.diagnosis and np.isfinite(got).all() and not other_weights(report, caller, question, got):

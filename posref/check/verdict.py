@@ -7,11 +7,23 @@ from typing import Any
 import numpy as np
 
 from posref import ops, pairing
-from posref.check import edits, fitted, frameworks, general, indices, masks, other_settings, parts, weightings, weights
+from posref.check import (
+    distances,
+    edits,
+    fitted,
+    frameworks,
+    general,
+    indices,
+    masks,
+    other_settings,
+    parts,
+    weightings,
+    weights,
+)
 from posref.check.engine import Found, Named, Question, distance, ratios, separates
 from posref.check.ranged import MEANING, models
 from posref.check.report import Finding, Precision, Report
-from posref.check.rotary import waves
+from posref.check.rotary import phases, waves
 from posref.check.rounded import BITS
 from posref.check.tensors import round_to
 from posref.check.wrong_elements import (
@@ -33,6 +45,7 @@ MASKED = "Apply this mask too, where another one such as that of padding is appl
 READS = "Check that the function reads its inputs and returns what it computed."
 ALL = ": all give these numbers here."  # how a line about several mistakes ends
 BOOLEANS = "Compare a mask that is added: mask == 0 is True where a key may be seen."
+NO_KEY = "Rows of NaN were read as rows of zeros, which posref has where a query sees no key."
 ROUNDING = 8  # times what is allowed: an error that another order of rounding may leave
 COARSE = "So small an error may be rounding: compute in float64; if it is gone, find the step that has fewer bits."
 IN_16_BITS = "All errors are as small as those of 16 bits: perhaps a step is held in bfloat16 or float16."
@@ -83,11 +96,13 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         first, *others = general.stages(question, got)
         yield from (first, fitted.of_arrays(question, got), *others)
         yield weightings.hypotheses(question)
-        yield weightings.in_few_bits(question, got)
+        yield weightings.with_numbers(question, got)
         yield masks.hypotheses(question, got)
+        yield distances.hypotheses(question, got)
         yield indices.hypotheses(question, got)
         yield not_computed(question, got)
         yield from waves.stages(question, got)
+        yield from phases.far_positions(question, got)
         yield of_a_part(question, got, question.op.mistakes.items)
         yield of_a_part(question, got, lambda: next(general.stages(question)))
 
@@ -134,6 +149,11 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         _named(report, question, found if found.fits else _read(question.ask(got, stages), question, got))
     if not report.diagnosis:
         _constant_named(report, question, got)
+    if bad.any() and not report.diagnosis and "attention" in question.op.tags:
+        part = Report(report.subject)
+        judged(part, question, np.where(bad.all(axis=-1, keepdims=True), 0, got), read)
+        report.diagnosis += part.diagnosis
+        report.advice += [NO_KEY, *part.advice] if part.diagnosis else []
     if not report.diagnosis and found.worst < ROUNDING:
         report.advice.append(COARSE)
     elif not report.diagnosis and _within_16_bits(question, got):

@@ -5,7 +5,7 @@ Each is a function of the scores and the mask. `weights` measures the weights of
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ OVERFLOW = float(np.log(np.finfo(np.float32).max))  # exp of more is infinite in
 LOWEST = {"-1e4": -1e4, "-1e9": -1e9, "the lowest float32": float(np.finfo(np.float32).min)}
 KEPT = range(1, 9)  # keys of largest score
 AXES = {"queries": (-2,), "heads": (-3,), "texts": (-4,), "queries_and_keys": (-2, -1), "heads_and_keys": (-3, -1)}
+SMALL = ("0.1", "0.01", "1e-3", "1e-4", "1e-5", "1e-6", "1e-8", "1e-10", "1e-12")  # that people add to a denominator
 PARTS = ("scores", "exponentials", "sums", "weights")  # steps of softmax that may be stored in 16 bits
 SHORT = {8: "bfloat16", 11: "float16"}
 
@@ -181,11 +182,21 @@ def hypotheses(question: Question) -> Iterator[Named]:
         yield from (each for each in every if each[0] in once.values())
 
 
-def in_few_bits(question: Question, got: np.ndarray) -> list[Named]:
-    """Softmax with two or more of its steps stored in 16 bits, the fewest that fit."""
+def with_numbers(question: Question, got: np.ndarray) -> list[Named]:
+    """Softmax with a small number in its denominator, or with the fewest of its steps, two or more, stored in 16 bits."""
     if not _weighs(question):
         return []
-    every = (
+    small = (
+        _mistake(
+            f"softmax_with_{number}_in_the_sum{where}", partial(change, more=float(number)), f"{number} is added to {words}"
+        )
+        for number in SMALL
+        for where, change, words in (
+            ("", lambda s, seen, more: _share(np.where(seen, _power(s), 0), more), "the sum of the exponentials"),
+            ("_after_the_largest", lambda s, seen, more: _share(_shifted(s, seen), more), "the sum of exp(s - max s)"),
+        )
+    )
+    stored = (
         _mistake(
             f"softmax_{'_and_'.join(parts)}_in_{dtype}",
             partial(_in_few_bits, parts=parts, bits=bits),
@@ -196,7 +207,7 @@ def in_few_bits(question: Question, got: np.ndarray) -> list[Named]:
         for parts in combinations(PARTS, n)
         for bits, dtype in SHORT.items()
     )
-    return first_that_fits(question, got, every)
+    return first_that_fits(question, got, chain(small, stored))
 
 
 def _weighs(question: Question) -> bool:

@@ -487,6 +487,25 @@ FURTHER = {
         the padding before a token is counted among the last n_query columns alone, not in the cache
         Texts that were padded on the left move on by their padding.
         Sum the whole mask, then take its last n_query columns."""),
+    "sums_of_the_mask": Mistake(
+        _otherwise(lambda a: np.cumsum(a.mask, axis=-1)[:, -(a.n_query or a.mask.shape[1]) :]), only="padded"
+    ).words("""
+        cumsum(mask): positions are counted from 1, and padding counts on
+        Tables of positions are read one row too far.
+        masked_fill(mask == 0, filler) of cumsum(mask) - 1."""),
+    "counted_from_the_end": Mistake(
+        _otherwise(lambda a: (np.cumsum(a.mask[:, ::-1], axis=-1)[:, ::-1] - 1)[:, -(a.n_query or a.mask.shape[1]) :]),
+        only="padded",
+    ).words("""
+        tokens are counted from the end of the row
+        The order of the text is reversed.
+        cumsum(mask) - 1, from the left."""),
+    "number_of_tokens_subtracted": Mistake(
+        _otherwise(lambda a: count(a.mask) - a.mask.sum(axis=-1, keepdims=True)), only="padded"
+    ).words("""
+        the number of tokens is subtracted from the index, not the number of paddings
+        Right where as many tokens as paddings are in the row.
+        Subtract the padding before the token: mask == 0."""),
     "every_rank_from_zero": Mistake(_otherwise(lambda a: np.arange(a.n // a.ranks)), only="zigzag").words("""
         every rank counts its own tokens from 0
         Right with one rank.

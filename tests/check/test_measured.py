@@ -154,17 +154,21 @@ def test_another_ramp_is_said_to_be_one():
 YARN = {"dim": 32, "base": 5e5, "layout": "half", "schedule": "yarn", "factor": 64.0, "original_length": 4096, "truncate": True}
 
 
-def test_the_magnitude_of_yarn_is_right_where_none_is_asked_for():
-    asked = {name: YARN[name] for name in ("dim", "base", "factor", "original_length", "truncate")}
+@pytest.mark.parametrize("factor", [4.0, 64.0])  # 4 is that of a listed mistake
+def test_the_magnitude_of_yarn_is_right_where_none_is_asked_for(factor):
+    yarn = YARN | {"factor": factor}
+    asked = {name: yarn[name] for name in ("dim", "base", "factor", "original_length", "truncate")}
     made = partial(of_frequencies, op("scaling.yarn").spec(**asked))
-    own = 0.1 * np.log(64) + 1
-    assert check_rope(made(), **YARN).ok
-    report = check_rope(made(own), **YARN)
+    own = 0.1 * np.log(factor) + 1
+    assert check_rope(made(), **yarn).ok
+    report = check_rope(made(own), **yarn)
     assert report.ok
     assert "pass magnitude=" in str(report)
-    assert not check_rope(made(own), **YARN, magnitude=1.0).ok
-    assert not check_rope(made(1.2), **YARN).ok
-    assert "the logarithm is taken twice" in str(check_rope(made(0.1 * own * np.log(64) + 1), **YARN))
+    assert not check_rope(made(own), **yarn, magnitude=1.0).ok
+    assert not check_rope(made(1.2), **yarn).ok
+    assert "the logarithm is taken twice" in str(check_rope(made(0.1 * own * np.log(factor) + 1), **yarn))
+    longer = of_frequencies(op("scaling.yarn").spec(**asked | {"original_length": 8192}), own)
+    assert [finding.name for finding in check_rope(longer, **yarn).diagnosis] == ["original_length 8192"]
 
 
 def test_a_preset_whose_pairing_is_not_known_takes_it():

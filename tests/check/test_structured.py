@@ -264,7 +264,11 @@ def in_16_bits(s):
     return few(shares(power))
 
 
-WEIGHTS = {  # another weighting of scores; masked ones are -inf
+WEIGHTS = {
+    "softmax_with_1e-3_in_the_sum_after_the_largest": lambda s: (
+        np.exp(s - s.max(axis=-1, keepdims=True))
+        / (np.exp(s - s.max(axis=-1, keepdims=True)).sum(axis=-1, keepdims=True) + 1e-3)
+    ),  # another weighting of scores; masked ones are -inf
     "sigmoid_for_softmax": lambda s: 1 / (1 + np.exp(-s)),
     "softmax_not_normalized": np.exp,
     "softmax_with_one_in_the_sum": lambda s: np.exp(s) / (1 + np.exp(s).sum(axis=-1, keepdims=True)),
@@ -290,6 +294,76 @@ def test_another_weighting_for_softmax_is_named(name):
 
     report = check(attend, "attention.attend", scale=1 / 8)
     assert [each.name for each in report.diagnosis] == [name], report
+
+
+def attended(change):
+    """Causal attention without a bias, a step of which is changed."""
+
+    def attend(q, k, v, mask):
+        q, k, mask = change(q, k, mask)
+        with np.errstate(all="ignore"):
+            scores = np.where(mask, q @ k.swapaxes(2, 3) / 8, -np.inf)
+            return (shares(np.exp(scores - scores.max(axis=-1, keepdims=True))) @ v).astype(np.float32)
+
+    return attend
+
+
+def biased(of_distance):
+    slopes = 2.0 ** -np.arange(1, 9)[:, None, None]
+    return lambda q, k: (slopes * of_distance((k[:, None, :] - q[:, :, None]).astype(float))[:, None]).astype(np.float32)
+
+
+def apply_rotary_pos_emb(q, k, cos, sin, position_ids):
+    cos, sin = (y[position_ids + 1][:, None] for y in (cos, sin))
+    return [x * cos + np.concatenate(np.split(x, 2, axis=-1)[::-1], axis=-1) * SIGNS * sin for x in (q, k)]
+
+
+def turned_backwards(x, positions):
+    return op("rope.rotate").spec(x, positions.max() - positions, dim=64, layout="half").astype(np.float32)
+
+
+SIGNS = np.repeat([-1, 1], 32).astype(np.float32)
+BIAS = "alibi.bias", {"heads": 8, "form": "signed"}
+OTHERS = {  # op, settings, and a function whose mistake is the name
+    "q_of_length_1": (
+        "attention.attend",
+        {"scale": 1 / 8},
+        attended(lambda q, k, mask: (q / np.linalg.norm(q, axis=-1, keepdims=True), k, mask)),
+    ),
+    "mask_by_columns": (
+        "attention.attend",
+        {"scale": 1 / 8},
+        attended(lambda q, k, mask: (q, k, mask.swapaxes(2, 3).reshape(mask.shape))),
+    ),
+    "distances_logarithms_of_1_more_without_sign": (*BIAS, biased(lambda o: -np.log1p(np.abs(o)))),
+    "distances_at_most_128_of_past_keys": (*BIAS, biased(lambda o: np.clip(o, -128, 0))),
+    "result_times_2.82842708": (
+        "t5.bias",
+        {"bidirectional": True},
+        lambda q, k, table: (8**0.5 * op("t5.bias").spec(q, k, table, bidirectional=True)).astype(np.float32),
+    ),
+    "position_plus_one": ("rope.rotate", {"dim": 64, "layout": "half"}, apply_rotary_pos_emb),
+    "other_far_positions": ("rope", {"dim": 64, "layout": "half"}, turned_backwards),
+    "sums_of_the_mask": ("position_ids.padded", {}, lambda mask: np.cumsum(mask, axis=-1)),
+}
+
+
+@every(OTHERS)
+def test_what_no_list_of_vectors_holds_is_named(name):
+    asked, settings, wrong = OTHERS[name]
+    report = check(wrong, asked, **settings)
+    assert [each.name for each in report.diagnosis] == [name], report
+
+
+@pytest.mark.parametrize("number", [0.0, 1.0, np.nan])
+def test_a_query_without_any_key_is_said_and_no_mistake(number):
+    def attend(q, k, v, mask):
+        y = op("attention.attend").spec(q.astype(float), k, v, mask=mask, scale=1 / 8)
+        return np.where(mask.any(axis=-1, keepdims=True), y, number).astype(np.float32)
+
+    report = check(attend, "attention.attend", scale=1 / 8)
+    assert report.ok
+    assert ("a query that sees no key: your output has" in str(report)) == (number != 0)
 
 
 def image_ids(parts, change):

@@ -42,6 +42,8 @@ SCALED = "A ratio that rises from 1 to a constant is a scaling for long context 
 COMPARE = "Compare your frequencies with those asked for: base, rotated width, and the factors and lengths of the schedule."
 FAST = "Print your frequencies: they fall from 1 to about 1/base; no list that grows, and no base below 0, does so."
 FACTORS = (2, 4, 8, 16, 32, 40, 64, 128)  # of scalings of released models
+TURNS, FAR = 32, 2**20  # of the slowest pair, and positions, among which a position is looked for
+SURE, ANGLE = 4, 1e-4  # times the least distance, and radians: as near are turns that the pairs cannot tell apart
 ZERO = 2.0**-26  # below the smallest number of float16
 
 Stage = list[Named]
@@ -250,6 +252,12 @@ def _from_phases(question: Question, got: np.ndarray, base: Base, pairs: Pairs |
         yield _used(question, prepared, theirs, exact)
     signed = _estimated(theirs)
     if exact is not None and signed is not None and _fit(theirs) is None and "other_pairs" not in dict(base.parts):
+        yield [
+            each
+            for times in (2 * np.pi, np.pi, 180 / np.pi)
+            if np.abs(_wrap(signed[1] - times * exact.sign * exact.frequencies)).max() <= ANGLE
+            for each in prepared.plus(*_scaled(1 / times, question)).named()
+        ]
         near = _edited(question.a, lambda made: np.abs(_wrap(made - _whole(signed[1], turning))).max() <= 1e-3)
         yield [named for each in near for named in (prepared.plus(*each).named() if prepared.parts else [each])]
         yield prepared.plus(*_in_both_directions(signed[1], turning)).named()
@@ -308,16 +316,22 @@ def _wrap(angle: np.ndarray) -> np.ndarray:
     return (angle + np.pi) % (2 * np.pi) - np.pi
 
 
-def _positions_of(phase: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+def _positions_of(phase: np.ndarray, frequencies: np.ndarray, far: int = 0) -> np.ndarray:
     """The positions that phases `(m, pairs)` belong to, nearest to 0, from the slowest pair to the fastest.
 
-    A slow pair places the position roughly, each faster one says where within its turn: mixed radix, as on a clock.
+    A slow pair places the position roughly, each faster one says where within its turn: mixed radix, as on a clock. Of the
+    turns of the slowest pair, up to `far` positions away, the nearest is taken that all other pairs confirm.
     """
     order = np.argsort(np.abs(frequencies))
-    found = _wrap(phase[:, order[0]]) / frequencies[order[0]]
+    slowest = frequencies[order[0]]
+    last = min(TURNS, int(np.ceil(far * np.abs(slowest) / (2 * np.pi))))
+    turns = np.array(sorted(range(-last, last + 1), key=abs))[:, None]
+    found = (_wrap(phase[:, order[0]]) + 2 * np.pi * turns) / slowest
     for t in order[1:]:
         found = found + _wrap(phase[:, t] - frequencies[t] * found) / frequencies[t]
-    return found
+    off = np.abs(_wrap(phase - found[..., None] * frequencies)).max(axis=-1)
+    nearest = (off <= SURE * off.min(axis=0) + ANGLE).argmax(axis=0)
+    return found[nearest, np.arange(len(phase))]
 
 
 def _positions(question: Question, base: Base, read: Phases, theta: np.ndarray) -> Iterator[Stage]:
@@ -414,9 +428,20 @@ def _whole(estimate: np.ndarray, turning: np.ndarray) -> np.ndarray:
     return whole
 
 
-def _used(question: Question, base: Base, read: Phases, exact: Fit) -> Stage:
+def far_positions(question: Question, got: np.ndarray) -> Iterator[Stage]:
+    """The positions that were really used, where they are more than half a turn of the slowest pair from 0."""
+    for base, pairs in _bases(question, got, None) if question.op.turned is not None else ():
+        answer = base.answer(question)
+        if answer is not None and answer.shape == got.shape:
+            theirs, ours = _read(question, got, pairs), _read(question, answer, pairs)
+            exact = None if ours is None else _fit(ours)
+            if theirs is not None and exact is not None and len(exact.frequencies) >= 4:
+                yield _used(question, base, theirs, exact, FAR)
+
+
+def _used(question: Question, base: Base, read: Phases, exact: Fit, far: int = 0) -> Stage:
     """The positions that were really used, entry by entry. With few pairs nearly any phases belong to some positions."""
-    used = np.rint(_positions_of(read.phases, exact.sign * exact.frequencies))
+    used = np.rint(_positions_of(read.phases, exact.sign * exact.frequencies, far))
     wrong = np.flatnonzero(used != read.positions)
     if not len(wrong):
         return []
@@ -425,7 +450,7 @@ def _used(question: Question, base: Base, read: Phases, exact: Fit) -> Stage:
     words += ", and so are all others" if len(used) > 2 and (used == used[first]).all() else ""
     table = used.reshape(np.shape(question.a.positions))
     return base.plus(
-        "other_positions",
+        "other_far_positions" if far else "other_positions",
         _mistake(using(positions=table), f"other positions: {words}", "Follow the positions from the call to the tables."),
     ).named()
 
@@ -594,7 +619,7 @@ def _scaled(factor: float, question: Question) -> Named:
     argument = "positions" if "positions" in question.a else "result"
     twice = " (or the rotation applied twice)" if factor == 0.5 else ""
     wrong: Any = using(positions=lambda a: a.positions / factor) if argument == "positions" else lambda f, a: f(**a) / factor
-    bug = f"frequencies or positions divided by {factor:g}{twice}"
+    bug = f"frequencies or positions {f'divided by {factor:g}' if factor > 0.4 else f'multiplied by {1 / factor:g}'}{twice}"
     return f"linear_scaling {factor:g}", _mistake(wrong, bug, "Remove the linear scaling, or ask for it.")
 
 

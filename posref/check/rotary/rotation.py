@@ -134,8 +134,9 @@ def check_rope(
     for name, part in enumerate(parts):
         ask = partial(check, part, op, to=to, to_positions=to_positions, axes=axes, model=model, seed=seed)
         report = ask(**asked)
-        if own and [each.name for each in report.diagnosis] == [f"magnitude {own:.6g}"]:
-            report = ask(**asked, magnitude=own)
+        again = ask(**asked, magnitude=own) if own and _of_magnitude(report) else report
+        if again is not report and (again.ok or again.diagnosis) and not _of_magnitude(again):
+            report = again
             report.ambiguous.append(
                 f"the magnitude: cos and sin are multiplied by {own:.6g}, as YaRN's; pass magnitude= to demand a number."
             )
@@ -146,6 +147,10 @@ def check_rope(
             )
             break
     return report
+
+
+def _of_magnitude(report: Report) -> bool:
+    return any(each.name.startswith("magnitude") for each in report.diagnosis)
 
 
 def _law(width: int, base: float | None, exponent_dim: int | None) -> dict[str, Any]:

@@ -129,14 +129,14 @@ def far_scores(report: Report, caller: Caller, first: engine.Question) -> None:
 
 def _lost_rows(got: np.ndarray, near: np.ndarray) -> dict[str, Mistake]:
     """Rows that are 0 or not finite though their keys have values, where the scores of all of them have one sign."""
-    lost = (~np.isfinite(got) | (got == 0)).all(axis=-1, keepdims=True) & (near == near)
-    signs = {"underflows": lost & (near < 0), "overflows": lost & (near > 0)}
+    lost, high = (~np.isfinite(got) | (got == 0)).all(axis=-1, keepdims=True), (near > 0) & ~np.isfinite(got[..., :1])
+    signs = {"underflows": lost & ~high, "overflows": lost & high}
     return {
         f"exp_{verb}": Mistake(
             result(partial(_where_lost, rows, got)),
             f"rows whose scores are all near {' or '.join(f'{n:g}' for n in np.unique(near[rows.any(axis=(0, 1))]))} are lost: "
             f"exp {verb}",
-            remedy="Subtract from all scores of a row the largest one that may be seen, in every block.",
+            remedy="Subtract from all scores of a row the largest one that may be seen, in every block, and no masked one.",
         )
         for verb, rows in signs.items()
         if got.ndim == 4 and rows.any()
@@ -169,6 +169,23 @@ def other_masks(report: Report, caller: Caller, settings: dict[str, Any], first:
         wrong = {"causal_mask_instead": Mistake(using(mask=mask), *TRIANGLE)}
         wrong |= {"causal_mask_as_well": Mistake(using(mask=lambda a: a.mask & probe.triangle(a.mask)), *TRIANGLE_TOO)}
         _contents(report, caller, first, Arguments(first.a | {"mask": holes}), "a mask with holes", lambda got: wrong)
+        _no_key(report, caller, first, holes)
+
+
+def _no_key(report: Report, caller: Caller, first: engine.Question, mask: np.ndarray) -> None:
+    """A first query that sees no key: no paper says what it gets, and all other rows have to stay right."""
+    name, blind = "a query without any key", Arguments(first.a | {"mask": mask & (np.arange(mask.shape[-2]) > 0)[:, None]})
+    if not report.ok or attention.softmax not in steps(first.op.spec) or mask.shape[-2] < 2:
+        return
+
+    def rest(a: Arguments) -> np.ndarray:
+        got, right = caller(a), first.op.spec(**a)
+        if got.shape == right.shape and not (got[..., 0, :] == 0).all():
+            words = "numbers" if np.isfinite(got[..., 0, :]).all() else "NaN or infinity"
+            report.ambiguous.append(f"a query that sees no key: your output has {words} there, posref zeros.")
+        return np.where((np.arange(got.shape[-2]) > 0)[:, None], got, 0)
+
+    _contents(report, caller, first, blind, name, lambda got: {}, rest)
 
 
 def _contents(
@@ -178,10 +195,11 @@ def _contents(
     a: Arguments,
     name: str,
     wrong: Callable[[np.ndarray], dict[str, Mistake]],
+    ask: Callable[[Arguments], np.ndarray] | None = None,
 ) -> None:
     """Ask it; `wrong` are mistakes that would show here, some of them read from the output."""
     try:
-        got = caller(a)
+        got = (ask or caller)(a)
         question = question_with(report, caller, first, a, wrong(got))
         got = reshaped(got, question)
     except (NotHere, ValueError):

@@ -14,7 +14,7 @@ from posref.check.wrong_elements import large_scores
 from posref.ops import Arguments, Mistake, Op, probe
 from posref.ops.scaling import ByLength
 
-SUBTRACT = "Subtract the largest score of each row from its scores, wherever exp is taken, and where parts are merged."
+SUBTRACT = "Subtract from all scores of a row the largest one that may be seen, wherever exp is taken and parts are merged."
 
 
 def reshaped(got: np.ndarray, question: engine.Question) -> np.ndarray:
@@ -87,15 +87,22 @@ def answered_rightly(
 
 
 def overflow(report: Report, caller: Caller, question: engine.Question, got: np.ndarray) -> None:
-    """Say that exp overflows, where exactly the rows with large scores are 0 or not finite, and right with smaller queries."""
-    largest = large_scores(question, (~np.isfinite(got) | (got == 0)).all(axis=-1))
+    """Say that exp overflows, where exactly the rows with large scores are not finite, and right with smaller queries.
+
+    Where they are 0 it may underflow too.
+    """
+    lost = (~np.isfinite(got) | (got == 0)).all(axis=-1)
+    largest = large_scores(question, lost)
     if largest is None:
         return
     a = Arguments(question.a | {"q": question.a.q * 2.0 ** -np.ceil(np.log2(largest))})
     with suppress(Misbehaved):
         if is_right(engine.Question(question.op, a, question.models), caller(a)):
-            words = f"the rows with a score beyond {largest:.3g} are lost, and right with smaller queries: exp overflows"
-            report.diagnosis, report.advice = [Finding("exp_overflows", words, SUBTRACT)], [SUBTRACT]
+            name, verb = "exp_overflows", "overflows"
+            if not got[lost].any():  # 0, where NaN may have been replaced
+                name, verb = "exp_out_of_range", "overflows, or underflows"
+            words = f"the rows with a score beyond {largest:.3g} are lost, and right with smaller queries: exp {verb}"
+            report.diagnosis, report.advice = [Finding(name, words, SUBTRACT)], [SUBTRACT]
 
 
 def other_weights(report: Report, caller: Caller, question: engine.Question, got: np.ndarray) -> bool:
