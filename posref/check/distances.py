@@ -9,7 +9,7 @@ import numpy as np
 from posref.check.engine import NO_ANSWER, Named, Question, distance
 from posref.check.fitted import explains, first_that_fits
 from posref.check.general import offsets
-from posref.ops import Arguments, Mistake
+from posref.ops import Arguments, Mistake, NotHere
 
 Law = Callable[[Any], Any]
 FUNCTIONS: dict[str, tuple[Law, str]] = {
@@ -59,6 +59,8 @@ def _with(f: Any, a: Arguments, law: Law) -> Any:
     """The result with a function of each offset in its place: one query at 0 sees a key there."""
     every, place = np.unique(offsets(a, np.empty(0)), return_inverse=True)
     row = f(**a | {"query_positions": np.zeros(1, int), "key_positions": law(every)})[..., 0, :]
+    if row.shape[-1] != len(every):
+        raise NotHere("the result has no row of keys")
     pairs = np.broadcast_shapes(a.query_positions.shape[:-1], a.key_positions.shape[:-1])
     shape = (*pairs, a.query_positions.shape[-1], a.key_positions.shape[-1])
     return np.moveaxis(row[..., place.reshape(shape)], 0, -3) if row.ndim > 1 else row[place.reshape(shape)]

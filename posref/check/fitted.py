@@ -17,7 +17,8 @@ from posref.ops import Arguments, Mistake, result, using
 from posref.ops.variation import steps, varied
 from posref.vectors.models import rms
 
-DIGITS = (1, 2, 3, 4, 6, 9)
+DIGITS = (1, 2, 3, 4, 6)
+MORE = 9  # digits that are asked at last: what is known, or an edit, says more
 STARTS = np.array([sign * 2.0**power for power in range(-7, 8) for sign in (1, -1)])
 EXPLAINED = 2  # bits by which errors against a fitted answer are smaller than those against the right one
 EVIDENCE = 16  # bits of all different values together, but for that which the number is fitted to
@@ -61,7 +62,7 @@ def _factors(a: Arguments) -> dict[str, float]:
     return found
 
 
-def of_result(question: Question, got: np.ndarray) -> Iterator[Named]:
+def of_result(question: Question, got: np.ndarray, digits: tuple[int, ...] = DIGITS) -> Iterator[Named]:
     """The result times a number, or with a number added."""
     if not _telling(question, got):
         return
@@ -72,10 +73,10 @@ def of_result(question: Question, got: np.ndarray) -> Iterator[Named]:
         measured = float((weight * got * right).sum() / (weight * right * right).sum())
     shift = float(np.median(got - right))
     if np.isfinite(measured) and explains(question, got, measured * right):
-        every = (times("result", *known) for known in _plain(measured, factors(question.a)))
+        every = (times("result", *known) for known in _plain(measured, factors(question.a), digits))
         yield from first_that_fits(question, got, every)
     elif shift and explains(question, got, right + shift):
-        every = (_plus("result", number, result(partial(np.add, number))) for number in _rounded(shift))
+        every = (_plus("result", number, result(partial(np.add, number))) for number in _rounded(shift, digits))
         yield from first_that_fits(question, got, every)
 
 
@@ -138,8 +139,8 @@ def first_that_fits(question: Question, got: np.ndarray, every: Iterator[Named])
     return next(([each] for each in every if question.names(got, each)), [])
 
 
-def _rounded(number: float) -> list[float]:
-    return [float(f"{number:.{digits}g}") for digits in DIGITS]
+def _rounded(number: float, digits: tuple[int, ...] = DIGITS) -> list[float]:
+    return [float(f"{number:.{each}g}") for each in digits]
 
 
 def _telling(question: Question, got: np.ndarray) -> bool:
@@ -161,10 +162,10 @@ def explains(question: Question, got: np.ndarray, answer: np.ndarray, bits: int 
     return bool(times_less >= bits and (len(np.unique(question.right)) - 1) * times_less >= EVIDENCE)
 
 
-def _plain(measured: float, known: dict[str, float]) -> Iterator[tuple[str, float]]:
+def _plain(measured: float, known: dict[str, float], digits: tuple[int, ...] = DIGITS) -> Iterator[tuple[str, float]]:
     """What a measured factor may be: one that is known, else in few digits."""
     yield from (each for each in known.items() if abs(each[1] - measured) <= 2.0**-6 * abs(measured))
-    for number in _rounded(measured):
+    for number in _rounded(measured, digits):
         if f"{number:.6g}" not in ("0", "1") and abs(number - measured) <= 2.0**-8 * abs(measured):
             yield f"{number:g}{_dropout(number)}", number
 
@@ -215,7 +216,7 @@ def _solved(question: Question, got: np.ndarray, vary: Vary, none: float) -> flo
 
 def times(name: str, words: str, number: float) -> Named:
     """The result, or an argument, multiplied by a number that `factors` knows by these words."""
-    measured, of = words[:1] in "-0123456789", factor(words, number)
+    measured, of = words.startswith(f"{number:g}"), factor(words, number)
     shown = f"{number:.9g}" if measured else f"{number:.6g}"
     called = {"-1": "negated", "2": "doubled", "1/2": "halved"}.get(words, f"times {shown}")
     wrong = result(lambda y, a: of(a) * y) if name == "result" else using(**{name: lambda a: of(a) * a[name]})

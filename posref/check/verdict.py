@@ -110,6 +110,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         yield from single(question, got)
         yield edits.hypotheses(question, got)
         yield parts.hypotheses(question, got)
+        yield fitted.of_result(question, got, (fitted.MORE,))
         constants = general.relation(question, got, question.models[-1]).startswith(general.ROW)
         bits = _booleans(question) and not general.in_several_places(question, got)
         tried = (

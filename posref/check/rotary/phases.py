@@ -43,7 +43,7 @@ COMPARE = "Compare your frequencies with those asked for: base, rotated width, a
 FAST = "Print your frequencies: they fall from 1 to about 1/base; no list that grows, and no base below 0, does so."
 FACTORS = (2, 4, 8, 16, 32, 40, 64, 128)  # of scalings of released models
 TURNS, FAR = 32, 2**20  # of the slowest pair, and positions, among which a position is looked for
-SURE, ANGLE = 4, 1e-4  # times the least distance, and radians: as near are turns that the pairs cannot tell apart
+SURE, ANGLE = 4, 1e-4  # times the least distance, and radians: turns this near are the same to all pairs
 ZERO = 2.0**-26  # below the smallest number of float16
 
 Stage = list[Named]

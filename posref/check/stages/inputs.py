@@ -177,6 +177,9 @@ def _no_key(report: Report, caller: Caller, first: engine.Question, mask: np.nda
     name, blind = "a query without any key", Arguments(first.a | {"mask": mask & (np.arange(mask.shape[-2]) > 0)[:, None]})
     if not report.ok or attention.softmax not in steps(first.op.spec) or mask.shape[-2] < 2:
         return
+    seeing, blinded = (first.op.spec(**first.a | {"mask": each}) for each in (mask, blind.mask))
+    if blinded[..., 0, :].any() or (seeing != blinded)[..., 1:, :].any():
+        return  # rows of the result are not of queries, as in gradients of keys
 
     def rest(a: Arguments) -> np.ndarray:
         got, right = caller(a), first.op.spec(**a)
