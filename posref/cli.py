@@ -125,7 +125,7 @@ COMMANDS = {  # what each does, and two examples
         "posref vectors export 'rope/half/*' --format json -o vectors",
     ),
     "mistakes": (
-        "Print how a system goes wrong: what one sees, the remedy, where it was seen.",
+        "List how a system goes wrong, or what causes a symptom.",
         "posref mistakes t5.bias",
         "posref mistakes --symptom 'left padding'",
     ),
@@ -373,6 +373,7 @@ def _parser():
     words = "a system or an op, for instance alibi or t5.bias"
     mistakes.add_argument("name", nargs="?", type=_without_family, metavar="NAME", help=words)
     mistakes.add_argument("--symptom", metavar="WORDS", help="what you see, for instance 'left padding' or 'position 0'")
+    mistakes.add_argument("--long", action="store_true", help="also what one sees, the remedy and where it was seen")
     mistakes.add_argument("--json", action="store_true", help="as JSON")
     mistakes.set_defaults(run=_mistakes)
 
@@ -1000,10 +1001,12 @@ def _refuse(rest):
 
 
 def _mistakes(arguments):
-    from posref import finding, ops, symptoms
+    from posref import finding, ops, printed, symptoms
     from posref.ops import pages
 
     if arguments.symptom is not None:
+        if arguments.long:
+            raise Usage("--long is for a NAME, and --symptom names several systems: leave out --long, or write NAME --long")
         if arguments.name is not None:
             raise Usage("mistakes takes a NAME or --symptom WORDS, not both; leave one of them out")
         found = [(each.sees, pages.suspects(each.suspects), each.ask) for each in symptoms.found(arguments.symptom)]
@@ -1030,7 +1033,7 @@ def _mistakes(arguments):
             words[name]["first_wrong"] = made and {**made._asdict(), "value": str(made.value), "right": str(made.right)}
         print(json.dumps(words, indent=2))
     else:
-        print(pages.page(arguments.name))
+        print(pages.page(arguments.name) if arguments.long else printed.mistaken(arguments.name))
     return 0
 
 

@@ -9,9 +9,11 @@ from collections import Counter
 
 from posref import claims, comparison, discovery, finding, statements
 from posref.explain import presets as released
+from posref.ops import pages
 
 WIDEST = 128  # of a line of the source
 FEW = 12  # models of a page
+HEADINGS = {"base": "frequencies", "cap": "cap of the scores", "empty": "fully masked rows"}  # of kinds of mistakes
 
 
 def width():
@@ -119,6 +121,18 @@ def found(words):
     hits = finding.found(words)
     longest = max((len(hit.name) for hit in hits), default=0)
     return "\n".join(_row(f"{hit.name:{longest}}  ", hit.where) for hit in hits)
+
+
+def mistaken(name):
+    """The mistakes of a system or an op, one line each, by kind: first those that are its own."""
+    kinds = {"": [f"{name} itself"]}
+    for mistake, m in pages.mistakes(name).items():
+        seen = f" (seen in {len(m.seen_in)} issue{'s' * (len(m.seen_in) > 1)})" if m.seen_in else ""
+        kinds.setdefault(m.kind, [HEADINGS.get(m.kind, m.kind)]).append(_row(f"  {mistake}: ", m.bug + seen))
+    more = (
+        f"`posref mistakes {name} --long` adds to each what one sees, the first wrong value, the remedy and where it was seen."
+    )
+    return "\n\n".join([*("\n".join(lines) for lines in kinds.values() if len(lines) > 1), _row("", more)])
 
 
 def _item(statement):

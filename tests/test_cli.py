@@ -384,6 +384,7 @@ mistakes nothing | there is no system 'nothing'
 mistakes --symptom xyzzy | no symptom has the words 'xyzzy'
 mistakes --symptom '' | no symptom has the words ''; try gibberish
 mistakes rope --symptom 'left padding' | a NAME or --symptom WORDS, not both
+mistakes --symptom 'left padding' --long | leave out --long, or write NAME --long
 show roppe | roppe'; did you mean rotary.rope
 show rotary.roqe | roqe'; did you mean rotary.rope
 check my_ops:half @64 --schedule linear | --schedule linear needs --factor; `posref check --as scaling.linear --contract`
@@ -815,10 +816,12 @@ def test_mistakes_take_the_words_of_show(run, name):
 
 
 def test_mistakes_and_symptoms(run):
-    code, out, _ = run("mistakes", "alibi")
+    code, out, _ = run("mistakes", "alibi", "--long")
     assert code == 0
     assert "sorted_slopes: the slopes are sorted" in out
     assert "  Seen in: NVIDIA/TensorRT-LLM#1611" in out
+    short = run("mistakes", "alibi")[1]
+    assert sorted(re.findall(r"^  (\w+): ", short, re.M)) == sorted(re.findall(r"^(\w+): ", out, re.M))
     code, out, _ = run("mistakes", "--symptom", "left padding", "--json")
     assert code == 0
     assert any("alibi.row_for_position" in entry["mistakes"] for entry in json.loads(out))
