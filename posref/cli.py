@@ -1121,9 +1121,10 @@ def _express(arguments):
         if arguments.json:
             print(json.dumps(expressivity.records(chosen, arguments.system, arguments.by), indent=2))
         elif arguments.system:
-            print("\n".join(expressivity.sentence(arguments.system, arguments.by, meaning) for meaning in chosen))
+            said = [expressivity.sentence(arguments.system, arguments.by, meaning) for meaning in chosen]
+            print("\n".join([*said, f"Here {expressivity.FORM}."]))
         else:
-            print("\n\n".join([*map(expressivity.page, chosen), expressivity.left_out()]))
+            print("\n\n".join([expressivity.LEGEND, *map(expressivity.page, chosen), expressivity.left_out()]))
     except ValueError as error:
         raise Usage(error) from None
     return 0

@@ -1,19 +1,19 @@
-"""Comparison: one table of all systems, each cell measured on its head of attention (`posref.ops.layers`), none typed.
+"""Comparison: all systems in one table. Each cell is measured on one head of attention with this system (`posref.ops.layers`).
 
-Measured at 8 features with trained numbers that are in no order, for 16 trained positions:
+Measured with 8 features, 16 trained positions and arbitrary numbers in place of trained ones:
 
-    enters      the family; "+ v" where the values of the attention are changed as well
-    relative    scores and output do not change when all tokens move by 16, two rows where tokens stand in rows
-    direction   among equal words a key on the left has another score than one as far on the right
-    unique      among equal words the keys of all 16 positions have different scores
-    beyond      past the trained positions: error; one score (clips); new scores (continues); earlier ones (repeats)
-    cache       a later token changes nothing for the ones before it: keys and values can be kept
+    enters      where position enters: the input, q and k, the scores, or a recurrent state; "+ v": the values change too
+    relative    scores and output stay the same when all tokens move by 16 positions (in an image: by two rows)
+    direction   among equal words, a key on the left has another score than a key as far away on the right
+    unique      among equal words, the keys at all 16 positions have different scores
+    beyond      scores past the trained positions: error; clips, all equal; continues, all new; repeats, some occurred before
+    cache       a later token changes nothing for the tokens before it, so their keys and values can be cached
     linear      the scores of 96 tokens have a rank below 48: they are products of short vectors, one per token
-    stream      relative, without an error past the trained positions, and with a cache: old tokens can be dropped for ever
-    parameters  trained numbers that are counted when the head asks for them
-    multiplies  multiplications a pair of tokens, more than attention without positions: counted in numbers that count
-    memory      numbers alive at once, more than attention without positions has, a token
-    models      released configurations: models of `posref.explain`, and presets
+    stream      relative, with a cache, and no error past the trained positions: old tokens can be dropped forever
+    parameters  trained numbers that this head has for positions
+    multiplies  extra multiplications per pair of tokens, compared with attention without positions
+    memory      extra numbers in memory at the same time, per token, compared with attention without positions
+    models      released models that use it, by their names in `posref explain`, and presets of `posref check --preset`
 """
 
 import functools

@@ -47,10 +47,23 @@ __all__ = [
 MOST = 9  # tokens
 MEANINGS = ("exact", "row", "causal")
 TITLES = {
-    "exact": "Scores are equal",
-    "row": "Scores are equal up to a constant for each row",
-    "causal": "Scores are equal on j <= i, up to a constant for each row",
+    "exact": "exact: the same scores",
+    "row": "row: the same scores, up to a constant per row, which softmax ignores",
+    "causal": "causal: the same scores for keys at or before the query, up to a constant per row",
 }
+FORM = "score(i, j) = x' M_ij y + x' u_ij + y' v_ij + b_ij, with x the content of query i and y the content of key j"
+LEGEND = f"""\
+Can the system of a column give the scores of the system of a row, with as many features as it needs? Each score has the form
+
+    {FORM}
+
+and a cell says:
+
+    =    yes
+    u3   no: with 3 tokens or more, the column cannot give all u of the row; M2, v2, b2 in the same way
+
+Rows that are no system by themselves: none, no positions; any bias, one free number per offset; added, a vector per position
+that is added to the input; deberta c2p and p2c, one of DeBERTa's two terms. `posref express ROW COLUMN` gives the reason."""
 CLIP, SPAN, BUCKETS, MAX_DISTANCE, COLUMNS = 2, 3, 8, 6, 3  # small, so that all of them show within MOST tokens
 
 
@@ -176,12 +189,12 @@ def verdict(s, t, *, meaning):
 
 
 def reason(s, t, *, meaning):
-    """Why t expresses s: the space of each part and the one that it lies in."""
+    """Why t expresses s: the functions of each part, and those of t that hold them."""
     parts = zip(PARTS, SYSTEMS[s].spaces, SYSTEMS[t].spaces, strict=True)
-    free = {part: " + query" for part in "ub"} if meaning != "exact" else {}
-    where = ", on j <= i" if meaning == "causal" else ""
-    said = [f"{part}: {a} in {b}{free.get(part, '')}" for part, a, b in parts if a != "one"]
-    return ("; ".join(said) or "constants") + where
+    free = {part: " + a constant per row" for part in "ub"} if meaning != "exact" else {}
+    where = ", where j <= i" if meaning == "causal" else ""
+    among = [(part, a, "in both" if a == b else f"is among {b}{free.get(part, '')}") for part, a, b in parts if a != "one"]
+    return ("; ".join(f"{part}: {a} {where_it_is}" for part, a, where_it_is in among) or "it has no positions") + where
 
 
 def basis(s, t, *, meaning):
@@ -218,7 +231,7 @@ def outside():
     """Systems that are not in the table, with the reason; those that nobody has placed yet too.
 
     >>> outside()["rotary.layouts"]
-    'an order of features'
+    'only the order of features differs'
     """
     return {name: said for name, said in _found().items() if isinstance(said, str)}
 
@@ -227,16 +240,18 @@ def sentence(s, t, meaning):
     """One answer in words.
 
     >>> print(sentence("alibi key", "alibi signed", "row"))
-    row: alibi signed expresses alibi key: b: key form in signed + query
-        machine, all n: mathematics.expressivity.forms_of_alibi
+    row: yes, alibi signed can give the scores of alibi key: b: key form is among signed + a constant per row
+        proved for texts of any length: mathematics.expressivity.forms_of_alibi
     >>> sentence("alibi key", "alibi signed", "exact")
-    'exact: alibi signed does not express alibi key: at 2 tokens b_11 = b_00 in alibi signed, and not in alibi key'
+    'exact: no, alibi signed cannot give the scores of alibi key: with 2 tokens b_11 = b_00 in alibi signed, not in alibi key'
     """
     found = verdict(s, t, meaning=meaning)
     if found is None:
-        return f"{meaning}: {t} expresses {s}: {reason(s, t, meaning=meaning)}\n    {basis(s, t, meaning=meaning)}"
+        ground = basis(s, t, meaning=meaning).removeprefix("machine, all n: ")
+        why = f"{reason(s, t, meaning=meaning)}\n    proved for texts of any length: {ground}"
+        return f"{meaning}: yes, {t} can give the scores of {s}: {why}"
     _, n, equation = found
-    return f"{meaning}: {t} does not express {s}: at {n} tokens {equation} in {t}, and not in {s}"
+    return f"{meaning}: no, {t} cannot give the scores of {s}: with {n} tokens {equation} in {t}, not in {s}"
 
 
 def records(meanings, s=None, t=None):
@@ -259,17 +274,17 @@ def records(meanings, s=None, t=None):
 
 def left_out():
     """What the table does not say, as text: the fewest features, and the systems that are not in it, with the reason."""
-    widths = [f"  {what}, by {by}: {width} ({ground})" for what, by, width, ground in WIDTHS]
+    widths = [f"  {what}, from {by}: {width} ({ground})" for what, by, width, ground in WIDTHS]
     reasons = [f"  {name}: {why}" for name, why in outside().items()]
-    title = "Fewest features, on n tokens (theorems of mathematics.expressivity; arguments: docs/mathematics.md)"
-    return "\n".join([title, *widths, "", "Not in the table", *reasons])
+    title = "Fewest features for n tokens (the theorem of mathematics.expressivity, or argument: docs/mathematics.md)"
+    return "\n".join([title, *widths, "", "Systems that are not in the table, and why", *reasons])
 
 
 def page(meaning):
-    """The table as text: = where the column expresses the row, else the part and the tokens of the shortest witness."""
+    """The table as text, for `LEGEND`: = where the column expresses the row, else the part and the tokens of the witness."""
     _require_known(*[next(iter(SYSTEMS))] * 2, meaning)
     names = list(SYSTEMS)
-    lines = [f"{TITLES[meaning]}. Row by column: = yes; u3 no, the part u differs from 3 tokens on.", ""]
+    lines = [TITLES[meaning], ""]
     lines += [" " * 17 + "".join(f"{k:>4}" for k in range(1, len(names) + 1))]
     for k, s in enumerate(names, 1):
         cells = [verdict(s, t, meaning=meaning) for t in names]

@@ -103,9 +103,9 @@ def printed(capsys, *arguments):
 
 def test_command(capsys):
     text = printed(capsys)
-    assert text.count("Row by column") == 3
-    assert "rotary.layouts: an order of features" in text
-    assert "at 4 tokens u_03 = u_02 in shaw clipped, and not in shaw" in printed(capsys, "shaw", "shaw clipped")
+    assert text.count("the same scores") == 3
+    assert "rotary.layouts: only the order of features differs" in text
+    assert "with 4 tokens u_03 = u_02 in shaw clipped, not in shaw" in printed(capsys, "shaw", "shaw clipped")
     (record,) = json.loads(printed(capsys, "rope", "shaw", "--meaning", "exact", "--json"))
     assert record == {
         "system": "rope",

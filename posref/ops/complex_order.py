@@ -95,7 +95,7 @@ MISTAKES = {
         Take the real part, which can be negative: Re(q conj(k)^T)."""),
 }
 
-SCORES = "positions multiply each word by its own frequency; not affine in the content"
+SCORES = "positions multiply each word by a frequency of its own, so scores do not have this form"
 
 
 def _head(t):

@@ -118,7 +118,7 @@ FURTHER = {
 }
 
 CAUSAL = True
-SCORES = "features of the tokens before, in front of attention: weights of content"
+SCORES = "it mixes each token with the tokens before it, in front of attention"
 
 
 def _head(t):

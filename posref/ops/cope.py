@@ -81,7 +81,7 @@ MISTAKES = {
 }
 
 CAUSAL = True
-SCORES = "positions from the scores; with open gates a clipped table of shaw, causal"
+SCORES = "positions come from the scores; where all gates are open, it is shaw clipped, causal"
 
 
 def _head(t):

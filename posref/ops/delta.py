@@ -182,7 +182,7 @@ MISTAKES = {name: OF_GATES[name] for name in TAKEN.split()} | {
 }
 
 CAUSAL = True
-SCORES = "weights that are no softmax of scores"
+SCORES = "its attention weights are not a softmax of scores"
 
 
 def _head(t):

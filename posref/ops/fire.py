@@ -105,7 +105,7 @@ MISTAKES = {
 }
 REPLACED = {"sign"}  # of positions: distances have none
 
-SCORES = "a network of the distance and the query's position"
+SCORES = "the bias is a network of the distance and of the query's position"
 
 
 def _head(t):

@@ -128,7 +128,7 @@ MISTAKES = {
 
 PRESETS = {name: ("frequencies", fope.PRESETS[name]) for name in fope.PRESETS}
 
-SCORES = "rope where nothing is mixed; else scores of places, by coefficients that are drawn and not trained"
+SCORES = "RoPE where no frequencies are mixed; else scores depend on absolute positions, by coefficients that are not trained"
 
 
 def _head(t):

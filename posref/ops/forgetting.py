@@ -73,7 +73,7 @@ MISTAKES = {
 }
 
 CAUSAL = True
-SCORES = "gates of the tokens in between; alibi signed where they are constant"
+SCORES = "each token in between lowers the score by its gate; alibi signed where all gates are equal"
 
 
 def _head(t):

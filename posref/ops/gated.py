@@ -216,7 +216,7 @@ FURTHER = {
 }
 
 CAUSAL = True
-SCORES = "weights that are no softmax of scores"
+SCORES = "its attention weights are not a softmax of scores"
 
 
 def _head(t):

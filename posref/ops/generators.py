@@ -116,7 +116,7 @@ MISTAKES = {
         18 terms, and halve until the rows sum to 1."""),
 }
 
-SCORES = "positions of more than one axis, turned in planes of their own; on one axis it is RoPE"
+SCORES = "positions of more than one axis, rotated in planes of their own; on one axis it is RoPE"
 
 
 def _head(t):

@@ -244,7 +244,7 @@ FURTHER = {
 # all heads read one key per token
 REPLACED = {"keys_of_the_first_head"}
 
-SCORES = "a selection of the keys of another attention; its scores are relus of rotated products"
+SCORES = "it selects keys for another attention; its scores are ReLUs of rotated products"
 
 
 def _head(t):

@@ -59,7 +59,7 @@ def _bare(queries, keys, p, a):
     return -p[:, None, None] * np.log(np.maximum(a[:, None, None] * distance, 1))
 
 
-SCORES = "a curve of the distance in place of a line; alibi absolute where its power is 1"
+SCORES = "the bias is a curve of the distance; alibi absolute where its power is 1"
 
 
 def _head(t):

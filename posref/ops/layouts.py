@@ -97,7 +97,7 @@ def _without_need(setting):
 
 FURTHER = {"permuted_without_need": _without_need("target"), "permuted_without_need_back": _without_need("source")}
 
-SCORES = "an order of features"
+SCORES = "only the order of features differs"
 
 
 def _head(t):

@@ -107,7 +107,7 @@ FURTHER = {
         Divide by the sum of the unrotated phi(q) . phi(k)."""),
 }
 
-SCORES = "weights that are no softmax of scores"
+SCORES = "its attention weights are not a softmax of scores"
 
 
 def _head(t):

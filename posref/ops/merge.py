@@ -53,7 +53,7 @@ MISTAKES = {
         Take row i of p for token i."""),
 }
 
-SCORES = "how a table joins the input, not a table"
+SCORES = "how a position vector joins the input, not what it is"
 
 
 def _head(t):

@@ -55,7 +55,7 @@ MISTAKES = {
 }
 
 CAUSAL = True
-SCORES = "products of reflections of the tokens in between; no RoPE, whose turns are not symmetric"
+SCORES = "each token in between is a reflection, which is symmetric; the rotations of RoPE are not"
 
 
 def _head(t):

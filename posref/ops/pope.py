@@ -87,7 +87,7 @@ MISTAKES = {
         d^-1/2 with the width before it doubles; attention functions that take it from their arguments need `scale`."""),
 }
 
-SCORES = "rope of twice the width on lengths that softplus makes; not affine in the content"
+SCORES = "RoPE of twice the width on softplus of the features, so scores do not have this form"
 
 
 def _head(t):

@@ -83,7 +83,7 @@ MISTAKES = {
 }
 
 CAUSAL = True
-SCORES = "weights that are no softmax of scores"
+SCORES = "its attention weights are not a softmax of scores"
 
 
 def _head(t):

@@ -62,7 +62,7 @@ MISTAKES = {
         Subtract d/2, or compare after the softmax."""),
 }
 
-SCORES = "one curve of the distance, a sum of cosines, and no trained number; any bias expresses it"
+SCORES = "the bias is a fixed sum of cosines of the offset; any bias can give it"
 
 
 def _head(t):

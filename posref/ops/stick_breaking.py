@@ -61,7 +61,7 @@ MISTAKES = {
         Multiply what every key leaves."""),
 }
 
-SCORES = "weights that are no softmax of scores"
+SCORES = "its attention weights are not a softmax of scores"
 
 
 def _head(t):

@@ -74,7 +74,7 @@ MISTAKES = {
         Queries see the future."""),
 }
 
-SCORES = "scores of RoPE; the values turn too"
+SCORES = "scores of RoPE; the values are rotated too"
 
 
 def _head(t):
