@@ -177,6 +177,35 @@ class Usage(Exception):
     """An error of use: printed as one line, exit code 2."""
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, with the name that was meant, or an example of what is missing."""
+
+    example = "posref list"
+
+    def error(self, message):
+        found = re.fullmatch(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", message)
+        if found:
+            name, given, known = found[1], found[2], found[3].replace("'", "").split(", ")
+            message = f"{name} is {given!r}, expected one of {', '.join(known)}{_near(given, known)}"
+        missing = message.startswith("the following arguments are required:")
+        message = message.replace("the following arguments are required:", "needs").removeprefix("argument ")
+        remedy = f"for instance `{self.example}`" if missing else f"`{self.prog} --help` explains it"
+        raise Usage(f"{self.prog.removeprefix('posref')} {message}; {remedy}".strip())
+
+    def refuse(self, rest):
+        if rest:
+            near = _near(rest[0], re.findall(r"--[\w-]+", self.format_usage()))
+            raise Usage(
+                f"{self.prog.removeprefix('posref ')} takes no {rest[0]}{near}; `{self.prog} --help` lists what it takes"
+            )
+
+
+def _near(name, known):
+    from posref import _require
+
+    return _require.near(name, known)
+
+
 class _Shown:
     """stdout: text of files and programs cannot steer a terminal, and a reader that leaves (`| head`) changes no exit code."""
 
@@ -236,8 +265,8 @@ def _run(argv):
             first = argv.index("check") + 1
             arguments, arguments.rest = parser.parse_known_args([*argv[:first], "no:function", *argv[first:]])
             arguments.function = None
-        if arguments.rest and arguments.run not in (_check, _serve):  # a check has the settings of its op
-            _refuse(arguments.rest)
+        if arguments.run not in (_check, _serve):  # a check has the settings of its op
+            arguments.parser.refuse(arguments.rest)
         return arguments.run(arguments)
     except Usage as error:
         return _fail(error, 2)
@@ -259,8 +288,9 @@ def _fail(message, code):
 
 def _plain(message):
     """A message of the library for a terminal, without the name of a function of ours."""
-    text = re.sub(rf"^({'|'.join(OURS)})\.\w+: ", "", str(message))
-    text = re.sub(r"^(meaning|format|directory|dim|base|length|tolerance) is ", r"--\1 is ", text)
+    text = re.sub(rf"^({'|'.join(OURS)})\.\w+: ", "", str(message)).replace("?; ", "? ")
+    text = re.sub(r"^(?:\w+\.\w+: )?([a-z]\w+) is (?=[-'\d].*expected)", lambda found: f"{_option(found[1])} is ", text)
+    text = re.sub(r"^(meaning|format|directory) is ", r"--\1 is ", text)
     text = re.sub(r"\b(the systems|there) are (?:\w+, ){20,}\w+", "`posref list` prints all systems", text)
     return re.sub(r"\bvectors\.cases\((.*?)\) lists", r"`posref vectors list \1` lists", text)
 
@@ -299,9 +329,9 @@ def _prints_go_to_stderr():
 
 
 def _parser():
-    parser = argparse.ArgumentParser(prog="posref", description="The reference implementation of position in Transformers.")
+    parser = _Parser(prog="posref", description="The reference implementation of position in Transformers.")
     parser.add_argument("--version", action="version", version=f"posref {posref.__version__}")
-    parser.set_defaults(run=_screen)
+    parser.set_defaults(run=_screen, parser=parser)
     others = ", ".join(name for name in COMMANDS if name not in FIRST)
     parser.epilog = f"More commands: {others}. `posref COMMAND --help` explains each, with examples."
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
@@ -394,13 +424,16 @@ def _command(commands, name, described=COMMANDS, first=FIRST):
     """The parser of a command, whose help begins with a sentence and two examples."""
     sentence, *examples = described[name]
     known = {"help": sentence} if name in first else {}
-    return commands.add_parser(
+    made = commands.add_parser(
         name,
         **known,
         description="\n".join([sentence, "", *(f"  {example}" for example in examples)]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=name not in ("check", "serve"),
     )
+    made.set_defaults(parser=made)
+    made.example = examples[0]
+    return made
 
 
 def _add_vectors(parser):
@@ -447,7 +480,9 @@ def _add_explain(parser):
     parser.add_argument(
         "--plot", metavar="OUT", help="draw it to an .svg file: wavelengths, masks, traps; with --diff, of both"
     )
-    parser.add_argument("--longer", type=int, metavar="N", help="what each rule for texts of N tokens does, beside each other")
+    parser.add_argument(
+        "--longer", type=WHOLE, metavar="N", help="what each rule for texts of N tokens does, beside each other"
+    )
     parser.set_defaults(run=_explain)
 
 
@@ -556,13 +591,14 @@ def _claims(arguments):
     sources = {key or "posref": key for key in claims.SOURCES} | {"all": None, None: None}
     for name, given, known in (("who", arguments.who, sources), ("verdict", arguments.verdict, (*claims.VERDICTS, None))):
         if given not in known:
-            raise Usage(f"--{name} {given} is none of {', '.join(filter(None, known))}")
+            words = [*filter(None, known)]
+            raise Usage(f"--{name} {given}: expected one of {', '.join(words)}{_near(given, words)}")
     words = " ".join(arguments.words)
     found = claims.claims(words, who=sources[arguments.who], verdict=arguments.verdict)
     if arguments.json:
         print(json.dumps([claim._asdict() for claim in found], indent=2))
     elif not found:
-        raise Usage(f"no claim has the words {words!r}; `posref claims` prints who claims how much")
+        raise Usage(f"no claim has the words {words!r}; try one word, `posref claims --who all` prints all claims")
     elif words or arguments.who or arguments.verdict:
         pydoc.pager(f"{printed.claimed(found)}\n")
     else:
@@ -617,14 +653,17 @@ def _serve(arguments):
     from posref.check import program
 
     if not (arguments.system or arguments.config or arguments.preset):
-        raise Usage(f"serve needs --as SYSTEM.OP; systems are {', '.join(ops.names())}")
+        raise Usage("serve needs --as SYSTEM.OP, for instance --as alibi.bias --heads 8; `posref list` prints all systems")
     run, options = _question(arguments)
     dtype = options.pop("to", "float32")
     if dtype not in ("float32", "float16", "bfloat16") or "to_positions" in options:
-        raise Usage(f"serve sends float32, float16 or bfloat16, and integers as they are: --to is {dtype}")
+        given = "--to-positions is given" if "to_positions" in options else f"--to is {dtype!r}"
+        raise Usage(f"{given}: serve takes --to float32, float16 or bfloat16 alone, and sends integers as they are")
     words = shlex.split(arguments.program)
     if not words or shutil.which(words[0]) is None:
-        raise Usage(f"there is no program {arguments.program!r}; for instance ./rope or 'python rope.py'")
+        raise Usage(
+            f"there is no program {arguments.program!r}; build it, or write the command that starts it: 'python rope.py'"
+        )
     name = (
         arguments.system
         if "." in (arguments.system or "")
@@ -706,7 +745,7 @@ def _of_a_config(arguments):
     asked = _of_a_model(arguments)
     known = inspect.signature(check.check_rope).parameters.keys() - NEVER_OF_A_CONFIG
     given = _given(arguments, known | {"config", "layer", "part", "layout"}, "--config, which says the rotation,")
-    _refuse(arguments.rest)
+    arguments.parser.refuse(arguments.rest)
     given = {name: given[name] for name in given if name not in ("config", "layer", "part", "layout")}
 
     def run(function, **options):
@@ -819,8 +858,8 @@ def _contract(arguments):
     name = name if arguments.preset is None or "." in (name or "") else _of_preset(arguments)[0]
     if name is None:
         raise Usage(
-            f"check needs --as SYSTEM.OP, for instance --as alibi.bias --heads 8; systems are {', '.join(ops.names())}; "
-            "`posref check --as SYSTEM` lists the ops of one"
+            "check needs --as SYSTEM.OP, for instance --as alibi.bias --heads 8; `posref list` prints all systems, "
+            "`posref check --as SYSTEM` the ops of one"
         )
     if "." in name or arguments.preset:
         options = _contract_of(arguments, name)
@@ -948,7 +987,7 @@ def _made_by_its_schedule(settings):
 
 def _settings(parameters, rest, more=""):
     """The settings of an op that the command line has no option of its own for."""
-    parser = argparse.ArgumentParser(prog="posref check", allow_abbrev=False, add_help=False)
+    parser = _Parser(prog="posref check", allow_abbrev=False, add_help=False)
     for name, parameter in parameters.items():
         option = _option(name)
         if parameter.annotation is bool or isinstance(parameter.default, bool):
@@ -959,8 +998,9 @@ def _settings(parameters, rest, more=""):
     if unknown:
         if ":" in unknown[0]:
             raise Usage(f"put MODULE:FUNCTION first: posref check {unknown[0]} --as ..")
-        names = ", ".join(_option(name) for name in parameters if name not in ("fn", "name", "settings"))
-        raise Usage(f"check has no {unknown[0]} here; the settings are {names}{more}")
+        names = [_option(name) for name in parameters if name not in ("fn", "name", "settings")]
+        near = _near(unknown[0].partition("=")[0], [*names, *map(_option, CHECK_OPTIONS)])
+        raise Usage(f"check has no {unknown[0]} here{near}; the settings are {', '.join(names)}{more}")
     return vars(found)
 
 
@@ -993,11 +1033,6 @@ def _system(name):
     except ValueError as error:
         meant = [each.split(".")[-1] for each in finding.meant(name) if each.split(".")[-1] in ops.names()]
         raise Usage(f"no system {name}; did you mean {' or '.join(meant)}?" if meant and name.strip() else error) from None
-
-
-def _refuse(rest):
-    if rest:
-        raise Usage(f"the command takes no {' '.join(rest)}; leave it out, `posref COMMAND --help` lists what it takes")
 
 
 def _mistakes(arguments):
@@ -1054,6 +1089,7 @@ def _known_layout(layout):
     if layout not in LAYOUTS:
         meant = layout_of(layout)
         remedy = f"{layout} is {meant}, write --layout {meant}" if meant else "`posref aliases` says which is yours"
+        remedy = f"{_near(layout, LAYOUTS)[2:]}; {remedy}".removeprefix("; ")
         raise Usage(f"--layout {layout}: expected {', '.join(LAYOUTS)}; {remedy}")
 
 
@@ -1111,12 +1147,13 @@ def _explain(arguments):
 
 
 def _express(arguments):
-    from posref import _require, expressivity
+    from posref import expressivity
 
     chosen = [arguments.meaning] if arguments.meaning else expressivity.MEANINGS
     if arguments.system and not arguments.by:
-        known = ", ".join(expressivity.SYSTEMS)
-        raise Usage(f"name two systems; there are {known}{_require.near(arguments.system, expressivity.SYSTEMS)}")
+        known = ", ".join(map(repr, expressivity.SYSTEMS))
+        near = _near(arguments.system, expressivity.SYSTEMS)
+        raise Usage(f"express needs a second system, for instance 'alibi key' rope{near}; the systems are {known}")
     try:
         if arguments.json:
             print(json.dumps(expressivity.records(chosen, arguments.system, arguments.by), indent=2))
@@ -1260,7 +1297,8 @@ def _function(path):
         for part in attribute.split("."):
             found = getattr(found, part)
     except AttributeError as error:
-        raise Usage(f"{path}: {error}; check the name after the colon") from None
+        near = _near(part, [name for name in dir(found) if not name.startswith("_")])
+        raise Usage(f"{path}: {error}{near or '; check the name after the colon'}") from None
     if not callable(found):
         from posref import _require
 
@@ -1276,7 +1314,8 @@ def _module(name):
         return importlib.import_module(name)
     file = file.with_suffix(".py").absolute()
     if not file.is_file():
-        raise Usage(f"{name}: there is no file {file}; write MODULE:FUNCTION or FILE.py:FUNCTION")
+        near = _near(file.name, [each.name for each in file.parent.glob("*.py")])
+        raise Usage(f"{name}: there is no file {file}{near}; write MODULE:FUNCTION or FILE.py:FUNCTION")
     folder, dotted = file.parent, file.stem
     while (folder / "__init__.py").is_file():
         folder, dotted = folder.parent, f"{folder.name}.{dotted}"
