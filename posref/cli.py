@@ -48,9 +48,9 @@ CHECK_OPTIONS = {
     "preset": ("NAME", "a released configuration, for instance bloom_176b or llama-3.1-8b"),
     "axes": ("AXES", "axes of the arrays of the function: b batch, h heads, n tokens, d features, t all tokens of the batch"),
     "dim": ("DIM", "width of a head"),
-    "rotary_dim": ("DIM", "how many features turn, if not all"),
+    "rotary_dim": ("DIM", "how many features are rotated, if not all"),
     "base": ("BASE", "base of the frequencies, for instance 10000"),
-    "exponent_dim": ("DIM", "the divisor of 2t in the exponent of the frequencies, if it is not the rotated width"),
+    "exponent_dim": ("DIM", "DIM in the frequencies base^(-2t/DIM), if it is not the number of rotated features"),
     "frequencies": ("LIST|FILE", "instead of a base: numbers with commas, or a .npy or .json file of them"),
     "schedule": (
         "NAME",
@@ -59,16 +59,16 @@ CHECK_OPTIONS = {
     "layout": ("LAYOUT", "which features form a pair: half or interleaved (`posref aliases` translates)"),
     "to": (
         "CONVERTER",
-        "what turns NumPy arrays into yours: torch.from_numpy, torch.bfloat16, jax.float32 or MODULE:FUNCTION",
+        "what makes your tensors of NumPy arrays: torch.from_numpy, torch.bfloat16, jax.float32 or MODULE:FUNCTION",
     ),
     "to_positions": ("CONVERTER", "the same for positions, where --to would round them"),
-    "max_position": ("N", "largest position used, for a shorter table"),
-    "seed": ("N", "also call with sizes, positions and numbers that are drawn from this seed"),
+    "max_position": ("N", "largest position that is tried, for a function whose table ends there"),
+    "seed": ("N", "also call with random sizes, positions and numbers, drawn from this seed"),
     "positions": (
         "FORM",
-        "shared: one-dimensional positions; range: none are passed, or how many there are; offset: one integer",
+        "how positions arrive: batch, shape (batch, n); shared, shape (n,); range, none or their number; offset, one integer",
     ),
-    "model": ("MODEL", "demand one precision, for instance bf16-f32math"),
+    "model": ("MODEL", "require this arithmetic, for instance bf16-f32math: bfloat16 arrays, computed in float32"),
 }
 
 
@@ -130,11 +130,11 @@ COMMANDS = {  # what each does, and two examples
         "posref mistakes --symptom 'left padding'",
     ),
     "serve": (
-        "Check a program in any language, which answers lines of JSON.",
+        "Check a program in any language: it reads a line of JSON and answers with one.",
         "posref serve ./rope --as rope --dim 64 --layout half",
         "posref serve 'python rope.py' --as rope --dim 64 --layout half --to bfloat16",
     ),
-    "find": ("Find the systems that a word of the field or a model means.", "posref find bloom", "posref find qwen2-vl"),
+    "find": ("Find the systems that a word or the name of a model stands for.", "posref find bloom", "posref find qwen2-vl"),
     "table": ("Compare all systems: each cell is measured on one head of attention.", "posref table", "posref table --json"),
     "claims": (
         "Print claims about position: whether each holds, what is true, a counterexample.",
@@ -343,7 +343,11 @@ def _parser():
     listing.set_defaults(run=_list)
 
     show = _command(commands, "show")
-    show.add_argument("name", metavar="NAME", help="for instance t5, t5.bucket, relative, or another name such as roformer")
+    show.add_argument(
+        "name",
+        metavar="NAME",
+        help="a system, function or family: t5, t5.bucket, relative; other names, such as roformer, work too",
+    )
     show.add_argument("--models", action="store_true", help="print only the released models that rotate like this system")
     show.set_defaults(run=_show)
 
@@ -358,10 +362,15 @@ def _parser():
 
     claims = _command(commands, "claims")
     claims.add_argument(
-        "words", nargs="*", metavar="WORD", help="for instance unique, decay; without words and options: who says how much"
+        "words",
+        nargs="*",
+        metavar="WORD",
+        help="for instance unique, decay; without words and options: the sources, and how many claims of each hold",
     )
     claims.add_argument(
-        "--who", metavar="SOURCE", help="the claims of one source, for instance su, vaswani or posref; all of `all`"
+        "--who",
+        metavar="SOURCE",
+        help="the claims of one source, for instance su, vaswani or posref; of every source with `all`",
     )
     claims.add_argument("--verdict", help="right, imprecise, wrong or undecided")
     claims.add_argument("--json", action="store_true", help="as JSON")
@@ -387,7 +396,9 @@ def _parser():
     serve.epilog = (
         "Options are those of `posref check`; --to float16 or bfloat16 sends that dtype. docs/serve.md has the protocol."
     )
-    serve.add_argument("program", metavar="PROGRAM", help="the command that starts it, for instance ./rope or 'python rope.py'")
+    serve.add_argument(
+        "program", metavar="PROGRAM", help="the command that starts the program, for instance ./rope or 'python rope.py'"
+    )
     _asking(serve)
     serve.add_argument("--json", action="store_true", help="the report as JSON")
     serve.set_defaults(run=_serve, function="PROGRAM", contract=False)
@@ -439,13 +450,15 @@ def _command(commands, name, described=COMMANDS, first=FIRST):
 def _add_vectors(parser):
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     listing = _command(commands, "list", OF_VECTORS, OF_VECTORS)
-    listing.add_argument("pattern", nargs="?", default="*", metavar="PATTERN", help="for instance 'rope/half/*'")
+    listing.add_argument(
+        "pattern", nargs="?", default="*", metavar="PATTERN", help="for instance 'rope/half/*'; all by default"
+    )
     listing.add_argument("--json", action="store_true", help="as JSON")
     listing.set_defaults(run=_vectors_list)
     export = _command(commands, "export", OF_VECTORS, OF_VECTORS)
-    export.add_argument("pattern", nargs="?", default="*", metavar="PATTERN", help="for instance 'rope/half/*'")
+    export.add_argument("pattern", nargs="?", default="*", metavar="PATTERN", help="for instance 'rope/half/*'; all by default")
     export.add_argument("--format", required=True, help="json, txt, npz, safetensors, raw or c")
-    export.add_argument("--directory", "-o", required=True, help="where to; it is made if missing")
+    export.add_argument("--directory", "-o", required=True, help="folder to write to; made if missing")
     export.add_argument("--json", action="store_true", help="the paths written, as JSON")
     export.set_defaults(run=_vectors_export)
     verify = _command(commands, "verify", OF_VECTORS, OF_VECTORS)
@@ -471,25 +484,28 @@ def _add_explain(parser):
         "file", metavar="FILE|NAME", help="config.json, params.json, a GGUF file, or a model such as gpt-oss-20b"
     )
     parser.add_argument("--models", action=_Models, nargs=0, help="list the models that are known by name")
-    parser.add_argument("--layer", type=WHOLE, metavar="N", help="only the layers that do as layer N")
+    parser.add_argument("--layer", type=WHOLE, metavar="N", help="only the layers that treat positions as layer N does")
     parser.add_argument("--part", metavar="NAME", help="only this part, for instance text_config")
     parser.add_argument("--json", action="store_true", help="as JSON")
-    parser.add_argument("--frequencies", metavar="OUT", help="write them to a .npy, .json or .h file, of --layer and --part")
-    parser.add_argument("--code", metavar="LANGUAGE", help="print code of exactly these positions: numpy, torch, jax or c")
-    parser.add_argument("--diff", metavar="OTHER", help="what another configuration changes")
     parser.add_argument(
-        "--plot", metavar="OUT", help="draw it to an .svg file: wavelengths, masks, traps; with --diff, of both"
+        "--frequencies", metavar="OUT", help="write the frequencies of --layer and --part to a .npy, .json or .h file"
     )
+    parser.add_argument("--code", metavar="LANGUAGE", help="print code of exactly these positions: numpy, torch, jax or c")
+    parser.add_argument("--diff", metavar="OTHER", help="what changes in another configuration or model")
+    parser.add_argument("--plot", metavar="OUT", help="draw wavelengths, masks and traps to an .svg file; with --diff, of both")
     parser.add_argument(
-        "--longer", type=WHOLE, metavar="N", help="what each rule for texts of N tokens does, beside each other"
+        "--longer", type=WHOLE, metavar="N", help="compare the rules that scale frequencies for texts of N tokens"
     )
     parser.set_defaults(run=_explain)
 
 
 def _add_express(parser):
-    parser.add_argument("system", nargs="?", metavar="S", help="a system of the table, for instance 'alibi key'")
-    parser.add_argument("by", nargs="?", metavar="T", help="what should stand in for it, for instance rope")
-    parser.add_argument("--meaning", help="exact, row (up to a constant for each row) or causal; without it, all three")
+    parser.add_argument("system", nargs="?", metavar="ROW", help="the system whose scores are wanted, for instance 'alibi key'")
+    parser.add_argument("by", nargs="?", metavar="COLUMN", help="the system that should give them, for instance rope")
+    parser.add_argument(
+        "--meaning",
+        help="exact; row, up to a constant per row; or causal, that for keys at or before the query; without it, all three",
+    )
     parser.add_argument("--json", action="store_true", help="as JSON")
     parser.set_defaults(run=_express)
 
@@ -498,7 +514,13 @@ def _add_precision(parser):
     parser.add_argument("--dim", type=WHOLE, help="rotated width; without it, the usual widths and bases")
     parser.add_argument("--base", type=REAL, help="base of the frequencies")
     parser.add_argument("--length", type=WHOLE, default=131072, metavar="N", help="largest position, 131072 by default")
-    parser.add_argument("--tolerance", type=REAL, default=0.01, metavar="RAD", help="0.01 radians by default")
+    parser.add_argument(
+        "--tolerance",
+        type=REAL,
+        default=0.01,
+        metavar="RAD",
+        help="largest error of an angle that you accept, 0.01 radians by default",
+    )
     parser.add_argument("--json", action="store_true", help="as JSON")
     parser.set_defaults(run=_precision)
 
@@ -625,7 +647,7 @@ def _without_family(name):
 
 def _asking(parser):
     """The options that say what is asked: those of a check, and of a program that answers one."""
-    words = "what it should compute, for instance rope or alibi.bias"
+    words = "what the function should compute, for instance rope or alibi.bias"
     parser.add_argument("--as", dest="system", type=_without_family, metavar="SYSTEM.OP", help=words)
     for name, (metavar, words) in CHECK_OPTIONS.items():
         kind = {"choices": ONE_OF[name]} if name in ONE_OF else {"type": NUMBERS.get(name, str), "metavar": metavar}
@@ -1268,7 +1290,7 @@ def _aliases(arguments):
         print(json.dumps([row._asdict() for row in rows], indent=2))
     else:
         table = [
-            ("", 'layout="half"', 'layout="interleaved"'),
+            ("posref", "half", "interleaved"),
             *((r.framework, r.half or "-", r.interleaved or "-") for r in rows),
         ]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]

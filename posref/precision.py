@@ -28,6 +28,10 @@ from posref.rotary import rope
 
 __all__ = ["RECIPES", "Recipe", "bfloat16", "half_spacing", "longest", "page", "phase", "phase_of", "score", "table"]
 
+LEGEND = """\
+Rows are ways to compute the angles: all in one dtype; with exp and log in place of a power; from a table made in float64;
+each frequency from the one before (pair from pair); with the frequencies alone in bfloat16 (bfloat16 table).
+Each number is a bound for all positions, for the tables that this machine makes. lost: an angle can be off by pi or more."""
 USUAL = ((64, 1e4), (128, 1e4), (128, 5e5), (128, 1e6), (256, 1e4), (256, 1e6))  # widths and bases of released models
 
 
@@ -142,11 +146,11 @@ def page(rows, length, tolerance):
     titles = {
         "longest": f"Longest text whose angles are right to {tolerance:g} rad",
         "phase": f"Phase error up to position {length}, rad",
-        "score": f"Error of a rotated score up to position {length}, in units of sum |q_t| |k_t|, first order",
+        "score": f"Error of a rotated score up to position {length}, relative to sum |q_t| |k_t| over pairs, to first order",
     }
     columns = list(dict.fromkeys((str(row["dim"]), f"{row['base']:g}") for row in rows))
     blocks = [_block(title, _shown(rows, key), columns) for key, title in titles.items()]
-    return "\n\n".join([*blocks, "Bounds for every position, of the tables that this machine makes."])
+    return "\n\n".join([*blocks, LEGEND])
 
 
 def _shown(rows, key):

@@ -35,7 +35,7 @@ def listed(family=None):
         rows = [(s.name, s.title) for s in systems if s.family == each]
         heading = inspect.getdoc(importlib.import_module(f"posref.{each}")) or each
         parts.append("\n".join([fitted(heading), *(_row(f"  {name:{longest}}  ", title) for name, title in rows)]))
-    return "\n\n".join([*parts, "posref show NAME prints one of them."])
+    return "\n\n".join([*parts, "`posref show NAME` prints one of them."])
 
 
 def page(name):
@@ -85,7 +85,7 @@ def sources():
             _row(f"  {key or 'posref':9}  ", f"{title}: {', '.join(f'{found[v]} {v}' for v in claims.VERDICTS if found[v])}")
         )
     narrower = (
-        "posref claims --who su --verdict wrong, or posref claims WORD, prints claims; posref claims --who all prints all"
+        "`posref claims WORD` prints claims with a word, `posref claims --who su` those of a source, `--who all` all of them."
     )
     return "\n".join([*rows, "", narrower])
 
