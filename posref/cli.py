@@ -856,7 +856,11 @@ def _of_a_model(arguments):
 
     if arguments.system not in (None, "rope"):
         raise Usage(f"--config is about rotations; leave --as {arguments.system} out")
-    return _usage(command.question, arguments.config, arguments.layer, arguments.part, arguments.layout)
+    try:
+        return command.question(arguments.config, arguments.layer, arguments.part, arguments.layout)
+    except ValueError as error:
+        remedy = f"; `posref explain {arguments.config}` says what its layers do, choose the op with --as"
+        raise Usage(f"{error}{remedy if 'no layer of' in str(error) else ''}") from None
 
 
 def _meaning(name, lines):
@@ -1074,7 +1078,7 @@ def _mistakes(arguments):
         if arguments.json:
             print(json.dumps([{"effect": effect, "mistakes": dict(by), "ask": ask} for effect, by, ask in found], indent=2))
         else:
-            asks = ([f"  Ask: {ask}"] if ask else [] for _, _, ask in found)
+            asks = ([f"  Run next: {ask}"] if ask else [] for _, _, ask in found)
             told = ("\n".join([effect, *_by_mistake(by), *ask]) for (effect, by, _), ask in zip(found, asks, strict=True))
             print("\n\n".join(told))
         return 0

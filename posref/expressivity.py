@@ -363,7 +363,7 @@ def _sum(terms, names):
 def _require_known(s, t, meaning):
     for name in (s, t):
         if name not in SYSTEMS:
-            known = f"{', '.join(map(repr, SYSTEMS))}{_require.near(name, SYSTEMS)}"
-            raise ValueError(f"expressivity.verdict: there is no system {name!r}; the systems are {known}")
+            near, known = _require.near(name, SYSTEMS), ", ".join(map(repr, SYSTEMS))
+            raise ValueError(f"expressivity.verdict: there is no system {name!r}{near}; the systems are {known}")
     if meaning not in MEANINGS:
         raise ValueError(f"expressivity.verdict: meaning is {meaning!r}, expected one of {', '.join(MEANINGS)}")

@@ -371,6 +371,7 @@ check my_ops:half @64 --to leaves:rope | importing leaves raises SystemExit: 7
 check --contract --as alibi.bias --heads 12 --form nope | --form nope: expected signed, absolute or key
 check --contract --as alibi.bias --head 12 | check has no --head here; did you mean --heads or --head-dim
 check --contract --as rope --schedule yarn | the contract of rope.rotate has no --schedule; leave it out
+check my_ops:half --config t5-base | no layer of this model rotates; `posref explain t5-base` says what its layers do
 check --contract --preset nothing | there is no preset 'nothing'
 check --contract --preset Olmo-3.1-32B-Instruct | choose one: --layer 0; --layer 3
 check | check needs --as SYSTEM.OP, for instance --as alibi.bias
