@@ -61,7 +61,7 @@ def on_path(conditions, claims):
         return [nonnegative(claim.e) for claim in claims]
 
 
-@theorem(of=[offsets.clip], sizes="all offsets, low <= high")
+@theorem(of=[offsets.clip], sizes="all offsets, low <= high; five pairs from -3 to 3 at -4 .. 4")
 def clip_pinned():
     """clip is low below low, high above high, and the offset itself between, on every path of its comparisons."""
     o, low, high = (symbol(name) for name in ("o", "low", "high"))
@@ -105,7 +105,7 @@ def clip_keeps_offsets_apart():
     prove_equal([len(set(offsets.clip(np.arange(-4, 5), -2, 2).tolist()))], [9])
 
 
-@theorem(of=[offsets.clip], sizes="all offsets, k >= 1")
+@theorem(of=[offsets.clip], sizes="all offsets, k >= 1; how many values for k = 1, 2, 5")
 def intervals():
     """(-k, k) has 2k + 1 values and is symmetric: clip(-o) = -clip(o), so a table for i - j is the table for j - i reversed.
     (-k, k - 1), DeBERTa's, has 2k: the values of (-k, k) with k and k - 1 taken together."""

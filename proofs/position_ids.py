@@ -209,7 +209,7 @@ RUNS = [
 
 @theorem(
     of=[*RUNS, *(getattr(position_ids, name) for name in BUILDERS)],
-    sizes="5 tokens; all values v, one example of queries and keys",
+    sizes="5 tokens in pieces of 1 to 5; all values v, one example of queries and keys",
 )
 def prefill_is_chunks_steps_and_shards():
     """A text has one output, computed at once, in chunks, token by token, or merged from shards of its keys: with ids that are

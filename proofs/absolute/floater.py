@@ -153,7 +153,7 @@ TREES = (  # rooted trees: the slope, a product of earlier solutions, the number
 
 @theorem(
     of=[floater.step],
-    sizes="all eight conditions",
+    sizes="all eight conditions, from 0",
     citation="Butcher 1963: a rule has order 4 exactly if it satisfies the conditions of the eight trees with up to 4 nodes",
     as_written="formula",
 )

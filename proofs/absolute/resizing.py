@@ -52,7 +52,7 @@ def stated(m, n, convention):
     return np.array([definition(t, m, n, convention) for t in range(n)], dtype=object)
 
 
-@theorem(of=[resizing.cubic], sizes="all x; every a", values="a piece of the kernel at a distance")
+@theorem(of=[resizing.cubic], sizes="all x, and 0, 1, -1, 2, 3; every a", values="a piece of the kernel at a distance")
 def cubic_pinned():
     """cubic is Keys's kernel: even, 1 at 0, 0 at 1 and from 2 on, and its four weights sum to 1 at every place."""
     x, a = symbol("x"), symbol("a")

@@ -1,7 +1,8 @@
 """Changed results: what a theorem claims of a function has to fail if the function returns something else.
 
 Numbers get a number added to each entry, which depends on the arguments, so that two calls do not change alike; a mask becomes
-its complement; arrays have each row twice. Kernels store other numbers.
+its complement; arrays have each row twice. Kernels store other numbers. Facts that say what a function is also have to notice
+results that have much in common with the right ones (`KIN`).
 """
 
 import re
@@ -40,6 +41,33 @@ def zero(value, *_):
     return 0 * value if isinstance(value, KNOWN) and kind_of(value) != "b" else value
 
 
+def negative(value, *_):
+    """The negative of numbers, the complement of a mask."""
+    known = isinstance(value, KNOWN) and not isinstance(value, str)
+    return value if not known else np.logical_not(value) if kind_of(value) == "b" else -value
+
+
+def backwards(axis):
+    """The change that turns arrays round along an axis."""
+    return lambda value, *_: np.flip(value, axis) if isinstance(value, np.ndarray) and np.ndim(value) else value
+
+
+def last_moved(value, *_):
+    """The last entry larger by 12, a multiple of small numbers; of a mask the other answer."""
+    if not isinstance(value, np.ndarray) or not value.size:
+        return value
+    place = np.arange(value.size).reshape(np.shape(value)) == value.size - 1
+    return value ^ place if kind_of(value) == "b" else np.where(place, value + 12, value)
+
+
+KIN = {
+    "negative": negative,
+    "rows backwards": backwards(0),
+    "last axis backwards": backwards(-1),
+    "last entry moved": last_moved,
+}
+
+
 def _in_parts(change, value, *how):
     if not isinstance(value, (tuple, list)):
         return change(value, *how)
@@ -61,6 +89,17 @@ def changed(change, arguments, result, most=NEAR):
 
 def texts(arguments):
     return re.sub(r"#\d+", "", str([as_text(value) for value in arguments.values()]))
+
+
+def returning_kin(function, functions, change, made):
+    """A body that calls these functions itself gets the kin of a result of one; `made` gets whether it is another result."""
+
+    def note(f, arguments, result):
+        kin = _in_parts(change, result) if f is function else result
+        made.append(texts({"": kin}) != texts({"": result}))
+        return kin
+
+    return numbers.noting({f: f for f in functions}, note)
 
 
 def kept(function, functions, run):

@@ -3,6 +3,7 @@
 * The axes that a contract names by a letter of `sizes=` have had a symbol: n_query is an n, dim a d, and n_key an n or an m.
   Where no contract has such an axis, a symbol of another letter does not stand for it, and h does not if it only runs as 2h.
 * Lengths that were numbers are named: each above 1, and 1 in an axis of such a letter.
+* A call with numbers alone has one that is named, also where the sentence alone says all or every.
 """
 
 import re
@@ -11,10 +12,12 @@ import numpy as np
 import sympy as sp
 
 from proofs.kit import honest
-from proofs.kit.named import numbers_in
+from proofs.kit.named import met, numbers_in
 from proofs.kit.sized import SizedArray
+from proofs.kit.symbols import Scalar, expression
 
 AXES = {"n": r"n|n_\w+|length", "m": r"m|n_key|n_shard", "d": r"d|dim|d_\w+"}  # names of axes that a letter says
+NUMBERS = (bool, int, float, np.generic, Scalar, sp.Expr, SizedArray, np.ndarray, list, tuple)  # and what is made of them
 LETTERS = {*"nmdhkK"}  # none of which stands for another one
 WORDS = {"one": 1, "single": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 
@@ -45,12 +48,40 @@ def _other_letter(said, ran, symbols, plain):
 
 def _not_named(t, said, ran):
     """A length that was a number and that `sizes=` does not name."""
-    numbers = {*numbers_in(t.sizes), *(n for word, n in WORDS.items() if re.search(rf"\b{word}\b", t.sizes))}
+    numbers = numbers_named(t.sizes)
     for where, name, n in ran:
         least = 1 if any(_is(word, name) for word in said) else 2
         if n.is_Integer and n >= least and not numbers & {float(n), float(n * _divisor(name))}:
             return f"says {t.sizes!r}, and {where} gets the length {n}; say for which numbers, as in 'all n; d = 2'"
     return ""
+
+
+def numbers_alone(t, calls):
+    """A call with numbers alone, of which `sizes=` names none, although the theorem says all of something, in words."""
+    if t.is_example or t.argument or not re.search(honest.QUANTIFIER, f"{t.sizes} {t.statement}"):
+        return ""
+    named = numbers_named(t.sizes)
+    for call in (call for call in calls if not call.case.sizes):
+        given = {name: value for name, value in call.arguments.items() if isinstance(value, NUMBERS)}
+        if given and not any(map(has_symbols, given.values())) and not met(named, [*given.values()]):
+            name, value = next(iter(given.items()))
+            said = re.search(honest.QUANTIFIER + r"\S*", f"{t.sizes}; {t.statement}").group()
+            where, got = f"{call.function.__name__}({name}=..)", " ".join(str(value).split())
+            return f"says {said!r}, and {where} gets {got}; say for which numbers"
+    return ""
+
+
+def has_symbols(value):
+    """Whether an argument has a symbol, or a size that is one."""
+    if isinstance(value, (list, tuple)):
+        return any(map(has_symbols, value))
+    cells = np.ravel(value.view(np.ndarray)) if isinstance(value, np.ndarray) else [value]
+    return isinstance(value, SizedArray) or any(expression(e).free_symbols for e in cells if isinstance(e, (Scalar, sp.Expr)))
+
+
+def numbers_named(said):
+    """The numbers of a text, as words too."""
+    return {*numbers_in(said), *(float(n) for word, n in WORDS.items() if re.search(rf"\b{word}\b", said))}
 
 
 def _axes(call):

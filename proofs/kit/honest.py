@@ -426,6 +426,11 @@ def pins(t):
     return "pinned" in t.body.__name__ or t.as_written == "formula"
 
 
+def says_what(t, function):
+    """Whether a theorem says what a function returns: it pins the function, or its sentence has one = or is behind the name."""
+    return pins(t) or bool(re.search(rf"\b{function.__name__}\b(\([^()]*\))? (is|are|=|returns|gives) ", t.statement))
+
+
 def _expected(t):
     """A value that is expected of a function, and comes from that function."""
     if not pins(t):

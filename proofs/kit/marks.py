@@ -160,6 +160,10 @@ class Claims:
     def _functions(self, marks):
         return {_read(mark)[0] for mark in marks}.union(*(self.results.inside[_name(mark)] for mark in marks))
 
+    def is_made(self):
+        """Whether the sentence speaks of what is made of results."""
+        return any(re.search(words, self.subjects, re.I) for words in SAID.values())
+
     def single(self):
         """Functions of which claims see single cells along an axis of symbolic size, or of a pinned one not all of any call."""
         free = lambda ix: ix.free_symbols if self.ends else ix.free_symbols - cases._sizes

@@ -36,10 +36,10 @@ def never_ran(theorem, calls):
     """Numbers that `sizes=` names and that occur in none of these calls, nor in one that the body makes in its proof."""
     left = numbers_in(theorem.sizes) if theorem.of else set()
     for call in calls:
-        left -= left and _met(left, [call.arguments, call.result])
+        left -= left and met(left, [call.arguments, call.result])
     if left:
         with _watching(
-            [python_function(f).__code__ for f in theorem.of], lambda values: left.difference_update(_met(left, values))
+            [python_function(f).__code__ for f in theorem.of], lambda values: left.difference_update(met(left, values))
         ):
             first_failure(theorem.body)
     return sorted(left)
@@ -61,7 +61,7 @@ def _watching(codes, tell):
         sys.setprofile(None)
 
 
-def _met(wanted, values):
+def met(wanted, values):
     """Those of the numbers that are the length of an axis, or a value."""
     if isinstance(values, (str, bytes, bool, np.bool_, type(None))):
         return set()
@@ -71,10 +71,10 @@ def _met(wanted, values):
         e = sp.sympify(values)
         return wanted & {float(e)} if e.is_Rational else set()
     if isinstance(values, (SizedArray, Cells)):
-        return _met(wanted, getattr(values, "extents", values.shape))
+        return met(wanted, getattr(values, "extents", values.shape))
     if isinstance(values, np.ndarray):
         shape, plain = {*map(float, np.ndarray.__getattribute__(values, "shape"))}, values.view(np.ndarray)
-        inside = _met(wanted, plain.ravel().tolist()) if plain.dtype == object else {n for n in wanted if (plain == n).any()}
+        inside = met(wanted, plain.ravel().tolist()) if plain.dtype == object else {n for n in wanted if (plain == n).any()}
         return (wanted & shape) | inside
     parts = values.values() if isinstance(values, dict) else values if isinstance(values, (list, tuple)) else ()
-    return set().union(*(_met(wanted, part) for part in parts))
+    return set().union(*(met(wanted, part) for part in parts))

@@ -85,7 +85,7 @@ def check(theorem, sizes=SIZES, with_named=False):
             break
     problem = honest.unlike_any(theorem, _arguments(calls)) or honest.elsewhere(theorem, *_symbols(calls))
     problem = problem or honest.words_left_out(theorem, _words(calls)) or honest.options_left_out(theorem, calls)
-    problem = problem or extents.problem(theorem, calls, *_symbols(calls))
+    problem = problem or extents.problem(theorem, calls, *_symbols(calls)) or extents.numbers_alone(theorem, calls)
     if problem := problem or _one_name_for_two(calls, theorem):
         raise NotProved(problem)
     if with_named and (missing := named.never_ran(theorem, calls)):

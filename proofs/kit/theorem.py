@@ -29,6 +29,7 @@ mutant that changes nothing is listed in `equivalent`, by its label, with the re
 
 import ast
 import contextlib
+import functools
 import inspect
 import re
 import signal
@@ -197,6 +198,11 @@ class Theorem:
             unseen = noticed == "nothing" and self._carries(name, functions, alone)
             if unseen or (whole and name in made.results.called):
                 raise Unsound(f"{self.name} claims nothing that depends on what {name.rpartition('.')[2]} returns")
+            asked = noticed == "claim" and not made.is_made()
+            if asked and (kin := self._overlooks(functions[name], functions.values())):
+                raise Unsound(
+                    f"{self.name} claims the same of {name.rpartition('.')[2]} with its {kin}; compare what it returns"
+                )
         if whole and (lying := made.left_lying()):
             raise Unsound(f"{self.name} calls {lying[0].rpartition('.')[2]} and claims nothing of that result; compare each")
         if all(map(numbers.can_be_noted, functions.values())) and self.of:
@@ -252,6 +258,16 @@ class Theorem:
             if getattr(failures[-1], "of_a_claim", False):
                 return "claim"
         return "error" if failures[0] else "nothing"
+
+    def _overlooks(self, function, functions):
+        """In words, the kin of results with which all claims hold of a theorem that says what the function is."""
+        noted, seconds = [f for f in functions if numbers.can_be_noted(f)], SECONDS_WITH_MARKS + self.seconds
+        for word in changes.KIN if function in noted and honest.says_what(self, function) else ():
+            made = []
+            change = functools.partial(changes.returning_kin, function, noted, changes.KIN[word], made)
+            if self._failure(change, self.body, seconds) is None and any(made):
+                return word
+        return ""
 
     def _of_no_result(self, control, functions):
         """Whether a control is refuted in the same words whatever these functions return."""

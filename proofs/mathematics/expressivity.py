@@ -175,7 +175,7 @@ def prove_function(small, large, causal):
 
 @theorem(
     of=[offsets.clip, deberta.position_index, t5.bucket],
-    sizes="offsets up to the reach, and a symbol beyond it; the parameters of the table",
+    sizes="offsets -8 .. 8, and a symbol beyond them; the parameters of the table",
 )
 def functions_of_an_index():
     """Where the table of imitations replaces one index by another (clipped offsets, DeBERTa's index, T5's buckets), the index

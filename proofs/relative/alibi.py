@@ -114,7 +114,9 @@ def geometric_exactly_for_powers_of_two():
     """The slopes are a geometric sequence if and only if the number of heads is a power of two, as published and sorted. For
     every number of heads they differ and are below 1, and the flattest slope is 2^-max_bias."""
     for heads in range(1, 257):
-        published = (np.frexp(alibi.slopes(heads, max_bias=256))[1] - 1).tolist()  # the exponents, by slopes_pinned
+        halves, exponents = np.frexp(alibi.slopes(heads, max_bias=256))
+        prove_that(bool((halves == 0.5).all()), f"the {heads} slopes are powers of two")
+        published = (exponents - 1).tolist()
         for order in (published, sorted(published)):
             steady = len({b - a for a, b in pairwise(order)}) <= 1
             prove_that(steady is (heads & (heads - 1) == 0), f"geometric or not with {heads} heads")

@@ -187,7 +187,7 @@ def invariant_when_keys_alone_move():
     prove_equal(step(0), step(2))
 
 
-@theorem(of=[nezha.table, *ENCODE], sizes="all k, d")
+@theorem(of=[nezha.table, *ENCODE], sizes="all k, d; a shipped table of k = 3, d = 4")
 def past_is_told_from_future():
     """In the paper's form the sines of -o are those of o negated and the cosines equal, so the two sides differ."""
     o, w = symbol("o", integer=True), sized("w", H)

@@ -48,7 +48,9 @@ def cosine(q, k, tau, m=sp):
 # the table
 
 
-@theorem(of=[swin.rows, swin.bias, offsets], sizes="six windows of up to 4 by 5; every table; all of them moved by (5, 7)")
+@theorem(
+    of=[swin.rows, swin.bias, offsets], sizes="six windows of 1 by 1 up to 4 by 5; every table; all of them moved by (5, 7)"
+)
 def pinned():
     """Entry (a, i, j) of bias is T[row(query - key), a], T being free; moving all tokens changes nothing."""
     for height, width in WINDOWS:
@@ -93,7 +95,7 @@ def the_stride_may_be_the_height():
     )
 
 
-@theorem(of=[swin.rows_with_cls, swin.bias], sizes="six windows; every table")
+@theorem(of=[swin.rows_with_cls, swin.bias], sizes="six windows of 1 by 1 up to 4 by 5; every table")
 def pinned_with_cls():
     """BEiT: the patches have Swin's rows; row N - 3 is (CLS, any), N - 2 (any, CLS), N - 1 (CLS, CLS) of N rows."""
     for height, width in WINDOWS:

@@ -103,7 +103,7 @@ def other_segment_without_a_term():
 
 @theorem(
     of=[*SCORES, transformer_xl.visible],
-    sizes="batch 2, h = 3, d = 1; five pairs n <= m",
+    sizes="batch 2, h = 3, d = 1; five pairs n <= m of 1 to 6",
     equivalent={
         "scores: kinds = np.swapaxes(segment_embedding[..., None, :], 0, -2)[0]  ->  "
         "kinds = np.swapaxes(segment_embedding[..., None, :], 0, -2)[-1]": "the axis has one entry"

@@ -989,6 +989,37 @@ SAID = [
 ]
 
 
+def at_numbers_too(is_so):
+    """A body with a claim about every x, and a fact about numbers."""
+
+    def body():
+        """double(x) is 2 x, an even number."""
+        prove_equal(*entries(None, double(sized("x", N)), 2 * sized("x", N)))
+        prove_that(bool(is_so()), "as expected")
+
+    return body
+
+
+AT_NUMBERS = {
+    "a number": lambda: double(3) % 2 == 0,
+    "a number of numpy": lambda: double(np.int64(3)) % 2 == 0,
+    "a number of sympy": lambda: double(Scalar(sp.Integer(3))) % 2 == 0,
+    "one entry": lambda: double(np.array([3])) % 2 == 0,
+    "a list": lambda: double([3]) == [3, 3],
+    "many": lambda: all(double(k) % 2 == 0 for k in range(3, 9)),
+    "by a helper": lambda: evens(7),
+}
+SAID += [
+    (at_numbers_too(is_so), double, sizes, {}, "says '(all|every) [nx].*', and double.* gets .*[37].*; say for which numbers")
+    for is_so in AT_NUMBERS.values()
+    for sizes in ("all n", "every x, all n", "all n; d = 2")
+]
+
+
+def evens(n):
+    return not double(n) % 2
+
+
 def examined(t):
     t.prove()
     t.check_honesty()
@@ -1443,6 +1474,47 @@ def test_what_is_made_of_a_result_is_not_the_result(body):
     t = theorem(of=[double], sizes="one")(body)
     t.prove()
     with pytest.raises(Unsound, match=r"compares (sums|products|functions|signs) of what double returns; compare that, or say"):
+        t.check_results()
+
+
+def above_two(x):
+    return x > 2
+
+
+FACTS = {  # of numbers, which a wrong result may share
+    "sorted numbers": (double, lambda y: sorted(y.tolist()) == [2, 4, 6]),
+    "a set": (double, lambda y: {*y.tolist()} == {6, 4, 2}),
+    "squares": (double, lambda y: (y**2).tolist() == [4, 16, 36]),
+    "distances": (double, lambda y: np.abs(np.diff(y)).tolist() == [2, 2]),
+    "the least and the largest": (double, lambda y: y.min() == 2 and y.max() == 6),
+    "a sum": (double, lambda y: y.sum() == 12 and len(y) == 3),
+    "remainders": (double, lambda y: (y % 2).tolist() == [0, 0, 0] and y[0] == 2),
+    "how many are True": (above_two, lambda mask: mask.sum() == 1),
+}
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_a_fact_of_a_result_is_not_the_result(name):
+    function, is_so = FACTS[name]
+
+    def body():
+        """double(x) is 2 x; above_two(x) = (x > 2)."""
+        prove_that(bool(is_so(function(np.array([1, 2, 3])))), "as expected")
+
+    t = example(of=[function], sizes="x = 1, 2, 3")(body)
+    t.prove()
+    with pytest.raises(Unsound, match=r"claims the same of .* with its (negative|rows backwards|last entry moved); compare"):
+        t.check_results()
+
+
+def test_of_a_large_table_a_sign_is_seen():
+    def body():
+        """double(x) is 2 x."""
+        prove_equal(double(symbols("x", 20)) ** 2, 4 * symbols("x", 20) ** 2)
+
+    t = theorem(of=[double], sizes="one")(body)
+    t.prove()
+    with pytest.raises(Unsound, match="claims the same of double with its negative"):
         t.check_results()
 
 
