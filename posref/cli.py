@@ -39,10 +39,7 @@ Try:
 
 
 CHECK_OPTIONS = {
-    "config": (
-        "FILE|NAME",
-        "use this model's rotation with its scaling and width: its config.json, or a name of `posref explain --models`",
-    ),
+    "config": ("FILE|NAME", "rotate as this model does: its config.json, or a name of `posref explain --models`"),
     "layer": ("N", "with --config or the --preset of a model, the layer"),
     "part": ("NAME", "with --config or the --preset of a model, the part, for instance text_config"),
     "preset": ("NAME", "a released configuration, for instance bloom_176b or llama-3.1-8b"),
@@ -195,9 +192,7 @@ class _Parser(argparse.ArgumentParser):
     def refuse(self, rest):
         if rest:
             near = _near(rest[0], re.findall(r"--[\w-]+", self.format_usage()))
-            raise Usage(
-                f"{self.prog.removeprefix('posref ')} takes no {rest[0]}{near}; `{self.prog} --help` lists what it takes"
-            )
+            raise Usage(f"{self.prog.removeprefix('posref ')} takes no {rest[0]}{near}; see `{self.prog} --help`")
 
 
 def _near(name, known):
@@ -343,11 +338,7 @@ def _parser():
     listing.set_defaults(run=_list)
 
     show = _command(commands, "show")
-    show.add_argument(
-        "name",
-        metavar="NAME",
-        help="a system, function or family: t5, t5.bucket, relative; other names, such as roformer, work too",
-    )
+    show.add_argument("name", metavar="NAME", help="a system, a function or a family: rope or roformer, t5.bucket, relative")
     show.add_argument("--models", action="store_true", help="print only the released models that rotate like this system")
     show.set_defaults(run=_show)
 
@@ -362,16 +353,9 @@ def _parser():
 
     claims = _command(commands, "claims")
     claims.add_argument(
-        "words",
-        nargs="*",
-        metavar="WORD",
-        help="for instance unique, decay; without words and options: the sources, and how many claims of each hold",
+        "words", nargs="*", metavar="WORD", help="for instance unique, decay; without words and options: the sources"
     )
-    claims.add_argument(
-        "--who",
-        metavar="SOURCE",
-        help="the claims of one source, for instance su, vaswani or posref; of every source with `all`",
-    )
+    claims.add_argument("--who", metavar="SOURCE", help="one source, for instance su, vaswani or posref; or all")
     claims.add_argument("--verdict", help="right, imprecise, wrong or undecided")
     claims.add_argument("--json", action="store_true", help="as JSON")
     claims.set_defaults(run=_claims)
@@ -396,9 +380,7 @@ def _parser():
     serve.epilog = (
         "Options are those of `posref check`; --to float16 or bfloat16 sends that dtype. docs/serve.md has the protocol."
     )
-    serve.add_argument(
-        "program", metavar="PROGRAM", help="the command that starts the program, for instance ./rope or 'python rope.py'"
-    )
+    serve.add_argument("program", metavar="PROGRAM", help="the command that starts it, for instance ./rope or 'python rope.py'")
     _asking(serve)
     serve.add_argument("--json", action="store_true", help="the report as JSON")
     serve.set_defaults(run=_serve, function="PROGRAM", contract=False)
@@ -450,13 +432,11 @@ def _command(commands, name, described=COMMANDS, first=FIRST):
 def _add_vectors(parser):
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     listing = _command(commands, "list", OF_VECTORS, OF_VECTORS)
-    listing.add_argument(
-        "pattern", nargs="?", default="*", metavar="PATTERN", help="for instance 'rope/half/*'; all by default"
-    )
+    listing.add_argument("pattern", nargs="?", default="*", metavar="PATTERN", help="for instance 'rope/half/*'; default: all")
     listing.add_argument("--json", action="store_true", help="as JSON")
     listing.set_defaults(run=_vectors_list)
     export = _command(commands, "export", OF_VECTORS, OF_VECTORS)
-    export.add_argument("pattern", nargs="?", default="*", metavar="PATTERN", help="for instance 'rope/half/*'; all by default")
+    export.add_argument("pattern", nargs="?", default="*", metavar="PATTERN", help="for instance 'rope/half/*'; default: all")
     export.add_argument("--format", required=True, help="json, txt, npz, safetensors, raw or c")
     export.add_argument("--directory", "-o", required=True, help="folder to write to; made if missing")
     export.add_argument("--json", action="store_true", help="the paths written, as JSON")
@@ -487,15 +467,11 @@ def _add_explain(parser):
     parser.add_argument("--layer", type=WHOLE, metavar="N", help="only the layers that treat positions as layer N does")
     parser.add_argument("--part", metavar="NAME", help="only this part, for instance text_config")
     parser.add_argument("--json", action="store_true", help="as JSON")
-    parser.add_argument(
-        "--frequencies", metavar="OUT", help="write the frequencies of --layer and --part to a .npy, .json or .h file"
-    )
+    parser.add_argument("--frequencies", metavar="OUT", help="write the frequencies to a .npy, .json or .h file")
     parser.add_argument("--code", metavar="LANGUAGE", help="print code of exactly these positions: numpy, torch, jax or c")
     parser.add_argument("--diff", metavar="OTHER", help="what changes in another configuration or model")
     parser.add_argument("--plot", metavar="OUT", help="draw wavelengths, masks and traps to an .svg file; with --diff, of both")
-    parser.add_argument(
-        "--longer", type=WHOLE, metavar="N", help="compare the rules that scale frequencies for texts of N tokens"
-    )
+    parser.add_argument("--longer", type=WHOLE, metavar="N", help="compare the scaling rules for texts of N tokens")
     parser.set_defaults(run=_explain)
 
 
@@ -503,8 +479,7 @@ def _add_express(parser):
     parser.add_argument("system", nargs="?", metavar="ROW", help="the system whose scores are wanted, for instance 'alibi key'")
     parser.add_argument("by", nargs="?", metavar="COLUMN", help="the system that should give them, for instance rope")
     parser.add_argument(
-        "--meaning",
-        help="exact; row, up to a constant per row; or causal, that for keys at or before the query; without it, all three",
+        "--meaning", help="exact, row (up to a constant per row) or causal (keys up to the query); default: all"
     )
     parser.add_argument("--json", action="store_true", help="as JSON")
     parser.set_defaults(run=_express)
@@ -514,13 +489,7 @@ def _add_precision(parser):
     parser.add_argument("--dim", type=WHOLE, help="rotated width; without it, the usual widths and bases")
     parser.add_argument("--base", type=REAL, help="base of the frequencies")
     parser.add_argument("--length", type=WHOLE, default=131072, metavar="N", help="largest position, 131072 by default")
-    parser.add_argument(
-        "--tolerance",
-        type=REAL,
-        default=0.01,
-        metavar="RAD",
-        help="largest error of an angle that you accept, 0.01 radians by default",
-    )
+    parser.add_argument("--tolerance", type=REAL, default=0.01, metavar="RAD", help="largest error, 0.01 radians by default")
     parser.add_argument("--json", action="store_true", help="as JSON")
     parser.set_defaults(run=_precision)
 
@@ -683,9 +652,7 @@ def _serve(arguments):
         raise Usage(f"{given}: serve takes --to float32, float16 or bfloat16 alone, and sends integers as they are")
     words = shlex.split(arguments.program)
     if not words or shutil.which(words[0]) is None:
-        raise Usage(
-            f"there is no program {arguments.program!r}; build it, or write the command that starts it: 'python rope.py'"
-        )
+        raise Usage(f"there is no program {arguments.program!r}; write the command that starts it, or build it first")
     name = (
         arguments.system
         if "." in (arguments.system or "")
@@ -957,7 +924,7 @@ def _with_axes(line, named, sizes):
     def shape(found):
         each = found[1].rstrip(",").split(", ")
         counted = named.get("the result" if line.startswith("returns:") else line.partition(":")[0], ())
-        return f"({', '.join(map(axis, counted, each))})" if len(counted) == len(each) else found[0]
+        return f"({', '.join(map(axis, counted, each))})" if any(counted) and len(counted) == len(each) else found[0]
 
     return re.sub(r"\((\d[\d, ]*)\)", shape, line, count=1)
 
