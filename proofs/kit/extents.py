@@ -2,6 +2,7 @@
 
 * The axes that a contract names by a letter of `sizes=` have had a symbol: n_query is an n, dim a d, and n_key an n or an m.
   Where no contract has such an axis, a symbol of another letter does not stand for it, and h does not if it only runs as 2h.
+* So have the axes that a word says, such as heads or keys, in the sentence too; leading axes are batches, the last one heads.
 * Lengths that were numbers are named: each above 1, and 1 in an axis of such a letter.
 * A call with numbers alone has one that is named, also where the sentence alone says all or every.
 """
@@ -18,6 +19,14 @@ from proofs.kit.symbols import Scalar, expression
 
 AXES = {"n": r"n|n_\w+|length", "m": r"m|n_key|n_shard", "d": r"d|dim|d_\w+"}  # names of axes that a letter says
 NUMBERS = (bool, int, float, np.generic, Scalar, sp.Expr, SizedArray, np.ndarray, list, tuple)  # and what is made of them
+AXES |= {
+    "heads": r"h|h_\w+|.*heads",
+    "keys": AXES["m"],
+    "queries": r"n|n_query",
+    "batches": "batches.*",
+    "columns": "columns|n_key|rows_w",
+}
+AXES |= dict.fromkeys(("tokens", "lengths"), AXES["n"]) | {"features": r"d|dim|d_\w+|c|c_\w+", "rows": r"rows\w*|n|n_query"}
 LETTERS = {*"nmdhkK"}  # none of which stands for another one
 WORDS = {"one": 1, "single": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 
@@ -29,7 +38,17 @@ def problem(t, calls, symbols, plain):
         return ""
     ran = [axis for call in calls if not call.case.sizes for axis in _axes(call)]
     lengths = _not_named(t, said, ran) if any(n.free_symbols for *_, n in ran) else ""
-    return _other_letter(said, ran, symbols, plain) or lengths
+    return _no_symbol(t, ran) or _other_letter(said, ran, symbols, plain) or lengths
+
+
+def _no_symbol(t, ran):
+    """A word for axes of which the sentence or `sizes=` says all, and of which each has had numbers alone."""
+    quantified = honest.sizes_said(t.sizes) | honest.sizes_said(re.sub(r"[.:,]? (?=for )|[.:] |[.]$", ";", t.statement))
+    for word in sorted(AXES.keys() & {w if w.endswith("s") else f"{w}s" for w in quantified}):
+        own = [(where, n) for where, name, n in ran if re.fullmatch(AXES[word], name)]
+        if own and not any(n.free_symbols for _, n in own):
+            return f"says all {word}, and {own[0][0]} gets {', '.join(sorted({str(n) for _, n in own}))} alone"
+    return ""
 
 
 def _other_letter(said, ran, symbols, plain):
@@ -85,7 +104,7 @@ def numbers_named(said):
 
 
 def _axes(call):
-    """(argument, axis in the contract or "" for a leading one, length) of the arrays of a call."""
+    """(argument, axis in the contract, length) of the arrays of a call; leading axes are of "batches", then of "heads"."""
     rules = call.function.contract.arguments if hasattr(call.function, "contract") else {}
     for name, value in call.arguments.items():
         shape = getattr(rules.get(name), "shape", None)
@@ -94,8 +113,10 @@ def _axes(call):
             continue
         extents = value.extents if isinstance(value, SizedArray) else np.ndarray.__getattribute__(value, "shape")
         places = {shape.at(k) % len(extents): axis for k, axis in enumerate(shape.axes) if len(extents)} if shape else {}
+        leading = [k for k in range(len(extents)) if k not in places]
         for k, n in enumerate(extents):
-            text = places[k].terms[0].text if k in places else ""
+            words = ["batches"] * (k in leading[:1]) + ["heads"] * (k in leading[-1:])
+            text = places[k].terms[0].text if k in places else "_".join(words)
             if not text.isdigit() and len(re.findall("[a-z_]+", text)) < 2:
                 yield f"{call.function.__name__}({name}=..)", text, sp.sympify(n)
 

@@ -1016,6 +1016,35 @@ SAID += [
 ]
 
 
+def scores_of(said, *lengths):
+    """A body about scores of queries and keys of these lengths: batches, heads, queries, keys, features."""
+
+    def body():
+        batches, heads, n, m, d = lengths
+        q, k, c = sized("q", batches, heads, n, d), sized("k", batches, heads, m, d), symbol("c")
+        prove_equal(*entries(None, attention.scores(c * q, k, scale=1), c * attention.scores(q, k, scale=1)))
+
+    body.__doc__ = f"Scores are linear in q {said}."
+    return body
+
+
+E, D = size("e"), size("d")
+AXES = [
+    ("", (2, H, N, M, D), "all batches, n, m, d; 2", "batches"),
+    ("", (2, 2, N, M, D), "all heads; n, m, d; 2", "heads"),
+    ("", (E, 3, N, 3, D), "all keys; 3 heads; all n, d", "keys"),
+    ("for any number of queries", (E, H, 4, M, D), "all m, d; 4", "queries"),
+    ("for all tokens", (E, H, 4, 4, D), "all d; 4 of them", "tokens"),
+    ("", (E, H, N, M, 5), "all features; n, m; 5 and 1", "features"),
+    ("with every number of features", (E, H, N, M, 5), "all n, m; 5", "features"),
+    ("in all rows", (E, H, 7, M, D), "all m, d; 7", "rows"),
+]
+SAID += [
+    (scores_of(said, *lengths), attention.scores, sizes, {}, f"says all {word}, and scores.* gets [0-9] alone")
+    for said, lengths, sizes, word in AXES
+]
+
+
 def evens(n):
     return not double(n) % 2
 
