@@ -5,7 +5,8 @@
 * If some claims have a size, each has one, or `sizes=` has a clause that says for which numbers it is made.
 * An even size is said to be even: a symbol that only occurs doubled stands for no size.
 * An argument of a call has been a symbol if the sentence or `sizes=` says "all", "any" or "every" before its name.
-* Its entries have not been equal or numbers throughout, and a mask has been more than one.
+* Its entries have not been equal or numbers throughout, and a mask has been more than one. The name is also that in a call of
+  the sentence, f(y); "all vectors" and the like speak of all arguments.
 * It has been a symbol of any sign, and not one for whole numbers, unless its contract takes no others, or the words are
   "every positive eps"; positions and offsets are whole numbers.
 * Where no obligation is more than 0 = 0, `as_written=` says why: the code is the formula, or two runs of the code agree.
@@ -47,6 +48,7 @@ SIZES = """n m d h e c k K d_v d_p mem memories heads batches groups rotary_dim 
 COUNTS = "two|three|four|five|six|seven|eight|nine|ten"
 COUNTED = rf"\d|\b({COUNTS})\b"
 WHOLE = r"\b(every|each|all|any) (entry|entries|cells?|outputs?|elements?)\b|\beverywhere\b"
+INPUTS = QUANTIFIER + r"(inputs?|values?|vectors?|entries|arguments?|arrays?|matrix|matrices)\b"
 PLACES = {"position", "offset"}  # which are whole numbers as they are
 CLAIMS = ("all_paths", "prove_equal", "prove_that", "prove_kernel", "prove_induction", "solve_forall", "covers")
 WRITING = {"append", "extend", "add", "update", "turn", "turns", "before", "after", "py_func"}  # methods that are statements
@@ -368,8 +370,13 @@ def unlike_any(t, arguments):
         return ""
     said_of = f"{t.statement} {t.sizes}"
     listed = {item for _, items in _quantified(t.sizes) for item in items}
+    letters = _letters_of(t)
+    for function in {function for function, _ in arguments} if re.search(INPUTS, said_of) else ():
+        was = {kind for (other, _), kind in arguments.items() if other == function} - {"masks", "one mask"}
+        if "special" in was and was <= {"special", "numbers"}:
+            return f"says {re.search(INPUTS, said_of).group()!r}, and {function} gets {SPECIAL['special']}"
     for (function, name), was in arguments.items():
-        word = name.removeprefix("query_").removeprefix("key_").removesuffix("s")
+        word = letters.get((function, name), name.removeprefix("query_").removeprefix("key_").removesuffix("s"))
         said = {word, f"{word}s"} & listed or re.search(rf"{QUANTIFIER}{word}s?\b", t.statement)
         if said and was == "numbers":
             return f"says any {word}, and {function}({name}=..) gets numbers alone"
@@ -384,6 +391,16 @@ def unlike_any(t, arguments):
     if {*arguments.values()} - {"masks", "one mask"} == {"numbers"} and not t.argument:
         return "calls its functions with numbers alone; make it an @example, or pass symbols"
     return ""
+
+
+def _letters_of(t):
+    """What the sentence calls an argument, where it writes a call such as f(y, z) and speaks of every y."""
+    names = {f.__name__: [*inspect.signature(f).parameters] for f in map(python_function, t.of)}
+    calls = [(f, given.split(", ")) for f, given in re.findall(r"\b(\w+)\(([^()]*)\)", t.statement) if f in names]
+    letters = {(f, name): word for f, given in calls for name, word in zip(names[f], given, strict=False)}
+    return {
+        key: word for key, word in letters.items() if re.search(rf"{QUANTIFIER}{re.escape(word)}\b", f"{t.statement} {t.sizes}")
+    }
 
 
 def words_left_out(t, words):

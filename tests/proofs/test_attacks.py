@@ -1045,6 +1045,41 @@ SAID += [
 ]
 
 
+CONSTANT = {  # arguments that are one array, however it is made
+    "zeros_like": lambda: np.zeros_like(sized("y", N)),
+    "ones_like": lambda: np.ones_like(sized("y", N)),
+    "times 0": lambda: 0 * sized("y", N),
+    "less itself": lambda: sized("y", N) - sized("y", N),
+    "to the power of 0": lambda: sized("y", N) ** 0,
+    "filled": lambda: filled((N,), 0),
+    "one symbol": lambda: filled((N,), symbol("y")),
+    "zeros of symbols": lambda: 0 * symbols("y", 4) + 1,
+    "eye": lambda: np.eye(3, dtype=int) * symbol("y").e,
+    "broadcast": lambda: np.broadcast_to(np.array([symbol("y")]), (5,)),
+}
+
+
+def at_a_constant(make, said):
+    """A body about one array."""
+
+    def body():
+        x = make()
+        prove_equal(*entries(None, double(x), 2 * x) if isinstance(x, SizedArray) else (double(x), 2 * x))
+
+    body.__doc__ = said
+    return body
+
+
+SAID += [
+    (at_a_constant(make, said), double, "one", CODE, f"says {words}, and double.* gets (entries that are equal|numbers)")
+    for make in CONSTANT.values()
+    for said, words in (
+        ("double(y) is 2 y for every y.", "any y"),
+        ("double is twice its argument: all vectors.", "'all vectors'"),
+    )
+]
+
+
 def evens(n):
     return not double(n) % 2
 
