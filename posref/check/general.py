@@ -516,10 +516,24 @@ def _positions(question: Question, arrays: dict[str, np.ndarray], truth: bool) -
             yield _mistake(f"positions_{words}_{power:g}", wrong, bug, remedy, "setting")
     if powers and names == ["coordinates"] and arrays["coordinates"].ndim == 2:
         yield from _stretched(arrays["coordinates"].shape[1])
+        for called, (read, words) in READ_AS_ONE.items() if arrays["coordinates"].shape[1] > 1 else ():
+            wrong = using(coordinates=lambda a, f=read: f(a.coordinates))
+            yield _mistake(f"coordinates_{called}", wrong, f"each axis reads {words}", "Read the coordinate of the axis.")
     for name in names:
         if arrays[name].ndim > 1 and arrays[name].shape[0] > 1:
             wrong = using(**{name: lambda a, n=name: np.broadcast_to(a[n].sum(axis=0), a[n].shape)})
             yield _mistake(f"{name}_summed_over_batch", wrong, f"{name} are summed over the batch", "Keep the batch axis.")
+
+
+READ_AS_ONE: dict[str, tuple[Change, str]] = {  # of each place (axes,)
+    "summed": (lambda c: 0 * c + c.sum(axis=-1, keepdims=True), "the sum of all coordinates"),
+    "all_the_largest": (lambda c: 0 * c + c.max(axis=-1, keepdims=True), "the largest coordinate"),
+    "all_the_row": (lambda c: 0 * c + np.arange(len(c))[:, None], "the number of the token"),
+    "less_the_first_axis": (
+        lambda c: np.concatenate([c[:, :1], c[:, 1:] - c[:, :1]], axis=-1),
+        "its coordinate less that of axis 0, which alone is as given",
+    ),
+}
 
 
 def _length(name: str, a: Arguments) -> int:
@@ -698,7 +712,7 @@ def _depends(question: Question, got: np.ndarray, right: np.ndarray, bound: np.n
 def _order(got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> str:
     for axis, name in enumerate(AXES.get(right.ndim, ())):
         theirs, ours, most = (np.moveaxis(y, axis, 0) for y in (got, right, np.broadcast_to(bound, right.shape)))
-        if not 1 < len(ours) <= 16:
+        if not 1 < len(ours) <= 16 or len({each.tobytes() for each in ours}) < len(ours):  # of equal entries any order is met
             continue
         found = [next((j for j in range(len(ours)) if distance(each, ours[j], most[j]) <= 1), -1) for each in theirs]
         if -1 not in found and found != list(range(len(found))) and len({*found}) > 1:  # one entry everywhere is no order

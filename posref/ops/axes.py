@@ -225,6 +225,12 @@ MISTAKES = {
         Change the pairing, or permute the projections (posref.rotary.layouts)."""),
 }
 
+
+def _squares(f, a):
+    """The grid as squares: `(rows of squares, columns of squares, 1, merge, merge, 2)`."""
+    return f(**a).reshape(a.height // a.merge, a.width // a.merge, 1, a.merge, a.merge, 2)
+
+
 FURTHER = {
     "dealt_until_none_is_left": Mistake(_in_rounds, only="interleaved_sections").words("""
         pairs are dealt in rounds among the axes that have pairs left: a round becomes shorter where one axis has none
@@ -238,6 +244,22 @@ FURTHER = {
         patches are listed column by column instead of row by row
         Images are transposed.
         Let the column run fastest, as patches lie in memory."""),
+    "square_column_by_column": Mistake(
+        lambda f, a: _squares(f, a).swapaxes(3, 4).reshape(-1, 2) if a.merge > 1 else missing(), only="grid"
+    ).words("""
+        the patches of a square are listed column by column instead of row by row
+        Two of four patches of each square have each other's positions.
+        Let the column run fastest within a square."""),
+    "squares_column_by_column": Mistake(
+        lambda f, a: _squares(f, a).swapaxes(0, 1).reshape(-1, 2) if a.merge > 1 else missing(), only="grid"
+    ).words("""
+        the squares are listed column by column instead of row by row
+        Images are transposed.
+        Let the column of squares run fastest, as squares lie in memory."""),
+    "centered": Mistake(lambda f, a: f(**a) - np.array([a.height // 2, a.width // 2]), only="grid").words("""
+        rows and columns are counted from the middle of the image
+        Right scores where all tokens are patches of one image; text and other images are at other distances.
+        Count from 0, or subtract the middle in the model that does so."""),
     "not_merged": Mistake(using(merge=lambda a: 1 if a.merge > 1 else missing()), only="grid").words("""
         patches are listed row by row, not square by square
         Patches have each other's positions.

@@ -516,6 +516,16 @@ FURTHER = {
         the first sinks + window tokens are kept: the newest are evicted
         Text stops following what was said last.
         Evict the oldest tokens after the sinks."""),
+    "numbers_of_documents": Mistake(_otherwise(lambda a: position_ids.documents(a.lengths)), only="packed").words("""
+        each token has the number of its document instead of its place in it
+        The model sees no order within a document.
+        Subtract the start of the document: i - cu_seqlens[document]."""),
+    "documents_counted_from_the_end": Mistake(
+        _otherwise(lambda a: np.repeat(a.lengths, a.lengths) - 1 - position_ids.packed(a.lengths)), only="packed"
+    ).words("""
+        tokens are counted from the end of their document
+        The order of the text is reversed.
+        Subtract the start of the document from the place: i - cu_seqlens[document]."""),
     "number_of_the_document_added": Mistake(
         _otherwise(lambda a: position_ids.packed(a.lengths) + position_ids.documents(a.lengths)), only="packed"
     ).words("""
