@@ -84,9 +84,12 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
     coarse = any((rounded(got, bits) == got).all() for bits in FEW_BITS["rounded"])
     ways = tuple(FEW_BITS)[: 2 - coarse]  # a result in few bits says nothing of a step
     spec, sizes = question.op.spec, _sizes(question.a, wrong)
-    tried = chain(islice(every(spec, sizes), few), islice(in_few_bits(spec, ways), few))
+    all_of = every(spec, sizes), in_few_bits(spec, ways)
+    tried = chain.from_iterable(islice(each, few) for each in all_of)
     near = (each for each in tried if _explains(question, got, each))
-    yield from first_that_fits(question, got, near)
+    found = first_that_fits(question, got, near)
+    question.cut = not found and any(next(each, None) for each in all_of)
+    yield from found
 
 
 def _explains(question: Question, got: np.ndarray, named: Named) -> bool:

@@ -71,7 +71,7 @@ class Question:
         self.tolerance |= self._allowed([name for name in self.models if name not in self.tolerance])
         self._rms, self.meant = dict(rms or {}), meant
         self._limits: dict[str, Iterator[float]] = {}
-        self._left = ELEMENTS
+        self._left, self.cut = ELEMENTS, False  # cut: whether a stage had more than it tried
         self.before: Question | None = None  # answered rightly: a mistake that it distinguishes is ruled out here
         self.claimed: dict[str, Mistake] = {}  # what was named here
         self._output, self._errors = self.right, dict[str, float]()  # the last output, and the error of the right answer
@@ -135,7 +135,7 @@ class Question:
     def ask(self, got: np.ndarray, stages: Stages | None = None) -> Found:
         """Which formula gave this output: the right one, a mistake, what `stages` reads, or two mistakes, where asked."""
         near: dict[str, float] = {}
-        self._left = ELEMENTS
+        self._left, self.cut = ELEMENTS, False
         low = [each for each in self.op.mistakes.items() if each[1].kind == "precision"]  # in 16 bits these are right
         mistakes = [each for each in self.op.mistakes.items() if each[1].kind != "precision"]
         for model in self.models:
@@ -153,7 +153,7 @@ class Question:
                     return Found(False, model, worst, fits, _least(near), len(near))
             if self._left < 0:
                 break
-        return Found(False, model, worst, (), _least(near), len(near), self._left < 0)
+        return Found(False, model, worst, (), _least(near), len(near), self._left < 0 or self.cut)
 
     def _possible(self, got: np.ndarray, named: Named, near: dict[str, float]) -> bool:
         """Whether an answer may be near; that of two mistakes is computed for it. Nothing is, once too many were computed."""
