@@ -444,8 +444,8 @@ def pins(t):
 
 
 def says_what(t, function):
-    """Whether a theorem says what a function returns: it pins the function, or its sentence has one = or is behind the name."""
-    return pins(t) or bool(re.search(rf"\b{function.__name__}\b(\([^()]*\))? (is|are|=|returns|gives) ", t.statement))
+    """Whether a theorem says what a function returns: it pins the function, or "is" or = is behind its name, or behind "It"."""
+    return pins(t) or bool(re.search(rf"^It is |\b{function.__name__}\b(\([^()]*\))? (is|are|=|returns|gives) ", t.statement))
 
 
 def _expected(t):
