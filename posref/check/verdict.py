@@ -137,7 +137,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
     if question.gauge != "none" and _constant_named(report, question, got):
         return False  # no more than zeros, where a constant may be added to a row
     found = _read(found, question, got)
-    low = None if found.fits else _grid(question, got, found.model)
+    low, worst = None if found.fits else _grid(question, got, found.model), found.worst
     if low is not None:  # what fits as it is needs no rounding to explain it: few or round numbers are on any grid
         found = question.ask(got, stages)
     if low is not None and not found.fits:
@@ -155,7 +155,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         judged(part, question, np.where(bad.all(axis=-1, keepdims=True), 0, got), read)
         report.diagnosis += part.diagnosis
         report.advice += [NO_KEY, *part.advice] if part.diagnosis else []
-    if not report.diagnosis and found.worst < ROUNDING:
+    if not report.diagnosis and worst < ROUNDING:
         report.advice.append(COARSE)
     elif not report.diagnosis and _within_16_bits(question, got):
         report.advice.append(IN_16_BITS)

@@ -323,6 +323,7 @@ def turned_backwards(x, positions):
 
 
 SIGNS = np.repeat([-1, 1], 32).astype(np.float32)
+SIZES = {"height": 4, "width": 2, "convention": "transformers"}
 BIAS = "alibi.bias", {"heads": 8, "form": "signed"}
 OTHERS = {  # op, settings, and a function whose mistake is the name
     "q_of_length_1": (
@@ -353,6 +354,12 @@ def test_what_no_list_of_vectors_holds_is_named(name):
     asked, settings, wrong = OTHERS[name]
     report = check(wrong, asked, **settings)
     assert [each.name for each in report.diagnosis] == [name], report
+
+
+def test_wrong_numbers_of_few_bits_are_no_rounding():
+    report = check(lambda table: table.reshape(-1, 8)[:8].reshape(4, 2, 8), "resizing.resize", **SIZES)
+    assert not report.ok
+    assert "So small an error" not in str(report)
 
 
 @pytest.mark.parametrize("number", [0.0, 1.0, np.nan])
