@@ -284,7 +284,8 @@ def _fail(message, code):
 def _plain(message):
     """A message of the library for a terminal, without the name of a function of ours."""
     text = re.sub(rf"^({'|'.join(OURS)})\.\w+: ", "", str(message)).replace("?; ", "? ")
-    text = re.sub(r"^(?:\w+\.\w+: )?([a-z]\w+) is (?=[-'\d].*expected)", lambda found: f"{_option(found[1])} is ", text)
+    if not _is_about_a_file(message):  # whose keys are no options
+        text = re.sub(r"^(?:\w+\.\w+: )?([a-z]\w+) is (?=[-'\d].*expected)", lambda found: f"{_option(found[1])} is ", text)
     text = re.sub(r"^(meaning|format|directory) is ", r"--\1 is ", text)
     text = re.sub(r"\b(the systems|there) are (?:\w+, ){20,}\w+", "`posref list` prints all systems", text)
     return re.sub(r"\bvectors\.cases\((.*?)\) lists", r"`posref vectors list \1` lists", text)
@@ -595,6 +596,12 @@ def _claims(arguments):
     else:
         print(printed.sources())
     return 0
+
+
+def _is_about_a_file(error):
+    first = getattr(error, "__context__", None) or error  # a Usage is raised where another error was met
+    frames = traceback.walk_tb(getattr(first, "__traceback__", None))
+    return any(frame.f_globals["__name__"].startswith("posref.explain") for frame, _ in frames)
 
 
 def _demo(_):

@@ -232,7 +232,7 @@ def test_a_layer_of_a_text_is_chosen_before_one_of_a_picture(file, capsys):
     tower = {"model_type": "llama4_vision_model", "num_hidden_layers": 4, "hidden_size": 64, "num_attention_heads": 4}
     tower |= {"image_size": 56, "patch_size": 14}
     config = str(file({"model_type": "llama4", "text_config": text, "vision_config": tower}))
-    for layer, words in (("3", "frequencies=0..0"), ("0", f"frequencies={5e5 ** (-14 / 16) / 8:g}..1")):
+    for layer, words in (("3", "--frequencies 0..0"), ("0", f"--frequencies {5e5 ** (-14 / 16) / 8:g}..1")):
         assert cli.main(["check", "--config", config, "--layer", layer, "--contract"]) == 0
         assert words in capsys.readouterr().out
     assert cli.main(["check", "--config", config, "--layer", "0", "--as", "alibi.bias", "--contract"]) == 2
