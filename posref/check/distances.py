@@ -45,9 +45,10 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
         yield from (_mistake(name + more, sign(function), words + signed) for more, (sign, signed) in SIGNS.items())
     for more, (past, later, words) in SIDES.items():
         limits = ((n, partial(np.clip, a_min=-n * past, a_max=n * later)) for n in ENDS)
-        near = [(n, law) for n, law in limits if explains(question, got, _with(question.op.spec, a, law))]
-        ends = (_mistake(f"at_most_{n}{more}", law, f"the distance, at most {n}{words},") for n, law in near)
-        yield from first_that_fits(question, got, ends)
+        ends = (_mistake(f"at_most_{n}{more}", law, f"the distance, at most {n}{words},") for n, law in limits)
+        answers = ((each, question.answer(each[0], each[1].wrong)) for each in ends)
+        near = (each for each, y in answers if y is not None and y.shape == got.shape and explains(question, got, y))
+        yield from first_that_fits(question, got, near)
 
 
 def _mistake(name: str, law: Law, words: str) -> Named:

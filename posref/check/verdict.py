@@ -150,9 +150,10 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         _named(report, question, found if found.fits else _read(question.ask(got, stages), question, got))
     if not report.diagnosis:
         _constant_named(report, question, got)
-    if bad.any() and not report.diagnosis and "attention" in question.op.tags:
+    rows = bad.any() and bool((bad == bad.all(axis=-1, keepdims=True)).all())  # of NaN alone
+    if rows and not report.diagnosis and "attention" in question.op.tags:
         part = Report(report.subject)
-        judged(part, question, np.where(bad.all(axis=-1, keepdims=True), 0, got), read)
+        judged(part, question, np.where(bad, 0, got), read)
         report.diagnosis += part.diagnosis
         report.advice += [NO_KEY, *part.advice] if part.diagnosis else []
     if not report.diagnosis and worst < ROUNDING:

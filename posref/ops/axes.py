@@ -227,8 +227,8 @@ MISTAKES = {
 
 
 def _squares(f, a):
-    """The grid as squares: `(rows of squares, columns of squares, 1, merge, merge, 2)`."""
-    return f(**a).reshape(a.height // a.merge, a.width // a.merge, 1, a.merge, a.merge, 2)
+    """The grid as squares: `(rows of squares, columns of squares, merge, merge, 2)`."""
+    return f(**a).reshape(a.height // a.merge, a.width // a.merge, a.merge, a.merge, 2)
 
 
 FURTHER = {
@@ -245,7 +245,7 @@ FURTHER = {
         Images are transposed.
         Let the column run fastest, as patches lie in memory."""),
     "square_column_by_column": Mistake(
-        lambda f, a: _squares(f, a).swapaxes(3, 4).reshape(-1, 2) if a.merge > 1 else missing(), only="grid"
+        lambda f, a: _squares(f, a).swapaxes(2, 3).reshape(-1, 2) if a.merge > 1 else missing(), only="grid"
     ).words("""
         the patches of a square are listed column by column instead of row by row
         Two of four patches of each square have each other's positions.

@@ -356,6 +356,19 @@ def test_what_no_list_of_vectors_holds_is_named(name):
     assert [each.name for each in report.diagnosis] == [name], report
 
 
+def test_one_number_that_is_not_finite_has_no_name():
+    """A row that has other numbers too is no row without a key."""
+
+    def attend(q, k, v, mask):
+        y = op("attention.attend").spec(q.astype(float), 2 * k, v, mask=mask, scale=1 / 8).astype(np.float32)
+        y[0, 0, 0, 0] = np.nan
+        return y
+
+    report = check(attend, "attention.attend", scale=1 / 8)
+    assert not report.ok
+    assert "Rows of NaN" not in str(report)
+
+
 def test_wrong_numbers_of_few_bits_are_no_rounding():
     report = check(lambda table: table.reshape(-1, 8)[:8].reshape(4, 2, 8), "resizing.resize", **SIZES)
     assert not report.ok
