@@ -62,6 +62,7 @@ ALIKE = (
 FEW_BITS = {"wrapped": (8, 16), "rounded": (11, 8)}  # of int8 and int16, of float16 and bfloat16
 COMMUTATIVE = ast.Add, ast.Mult, ast.BitAnd, ast.BitOr
 FIXED = "shape", "dtype", "ndim", "size"  # what is asked of an array is no number of the formula
+NO_VALUE = ast.Slice, ast.JoinedStr, ast.FormattedValue  # expressions that stand where no call may stand
 APART = "posref._", "posref.ops", "posref.check"
 REFUSED = NameError, IndexError, KeyError, AttributeError, RecursionError, *NO_ANSWER
 DEPRECATED = FutureWarning, DeprecationWarning
@@ -84,7 +85,7 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
     coarse = any((rounded(got, bits) == got).all() for bits in FEW_BITS["rounded"])
     ways = tuple(FEW_BITS)[: 2 - coarse]  # a result in few bits says nothing of a step
     spec, sizes = question.op.spec, _sizes(question.a, wrong)
-    all_of = every(spec, sizes), in_few_bits(spec, ways)
+    all_of = every(spec, question.a, sizes), in_few_bits(spec, question.a, ways)
     tried = chain.from_iterable(islice(each, few) for each in all_of)
     near = (each for each in tried if _explains(question, got, each))
     found = first_that_fits(question, got, near)
@@ -97,10 +98,9 @@ def _explains(question: Question, got: np.ndarray, named: Named) -> bool:
     return answer is not None and answer.shape == got.shape and bool((answer == got).all() or explains(question, got, answer))
 
 
-def every(spec: Any, sizes: Collection[int] = ()) -> Iterator[Named]:
+def every(spec: Any, a: Arguments, sizes: Collection[int] = ()) -> Iterator[Named]:
     """All edits of what an op runs; then those of the same formula by chunks of so many tokens."""
-    for body in _bodies(spec):
-        yield from (_mistake(body, words, partial(_answer, body=body, edited=edited)) for edited, words in edits(body))
+    yield from _of_bodies(spec, a)
     for core, chunked in _by_chunks(spec):
         for size in sizes:
             run = partial(_answer, core=core, chunked=chunked, size=size)
@@ -109,10 +109,16 @@ def every(spec: Any, sizes: Collection[int] = ()) -> Iterator[Named]:
                     yield _mistake(body, words, partial(run, body=body, edited=edited), f", by chunks of {size} tokens")
 
 
-def in_few_bits(spec: Any, ways: tuple[str, ...] = tuple(FEW_BITS)) -> Iterator[Named]:
+def in_few_bits(spec: Any, a: Arguments, ways: tuple[str, ...] = tuple(FEW_BITS)) -> Iterator[Named]:
     """What an op runs, with one step in few bits."""
+    yield from _of_bodies(spec, a, ways)
+
+
+def _of_bodies(spec: Any, a: Arguments, ways: tuple[str, ...] = ()) -> Iterator[Named]:
+    """Edits of the functions that an op runs, in expressions that a run with these arguments evaluates."""
     for body in _bodies(spec):
-        yield from (_mistake(body, words, partial(_answer, body=body, edited=edited)) for edited, words in edits(body, ways))
+        for edited, words in edits(body, ways, _evaluated(spec, a, body)):
+            yield _mistake(body, words, partial(_answer, body=body, edited=edited))
 
 
 def _sizes(a: Arguments, wrong: np.ndarray) -> list[int]:
@@ -123,9 +129,57 @@ def _sizes(a: Arguments, wrong: np.ndarray) -> list[int]:
     return [*dict.fromkeys((first if first > 1 else n, *(size for size in CHUNKS if first <= size < n)))] if n else []
 
 
+def _evaluated(spec: Any, a: Arguments, body: FunctionType) -> frozenset[int] | None:
+    """The numbers of the expressions of a function that a run evaluates; None where this is not known."""
+    seen: set[int] = set()
+
+    def kept(number: int, value: Any) -> Any:
+        seen.add(number)
+        return value
+
+    try:
+        _answer(spec, a, body=body, edited=_followed(body, kept))
+    except (SyntaxError, ValueError, *REFUSED):
+        return None
+    return frozenset(seen)
+
+
+def _followed(function: FunctionType, kept: Any) -> FunctionType:
+    """A copy that says of each expression that it is evaluated; of those that have no value it says so before."""
+    root, definition = _parsed_function(function)
+    for number, (*_, holder, key, node) in enumerate([*_places(definition)] if definition else []):
+        loaded = isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
+        parts = node.elts if isinstance(node, ast.Tuple) else [node]
+        if loaded and not any(isinstance(each, NO_VALUE) for each in parts):
+            _put(holder, key, ast.Call(ast.Name("kept", ast.Load()), [ast.Constant(number), node], []))
+        else:
+            kept(number, None)
+    return _compiled(function, ast.fix_missing_locations(root), kept=kept) if definition else function
+
+
+def _parsed_function(function: FunctionType) -> tuple[ast.Module, ast.FunctionDef | None]:
+    """The code of a function without decorators and annotations, and its definition if that can be changed."""
+    try:
+        root = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except OSError:  # a package without its sources
+        return ast.Module([], []), None
+    definition = root.body[0]
+    if not isinstance(definition, ast.FunctionDef) or function.__closure__:
+        return root, None
+    definition.decorator_list, definition.returns = [], None
+    for each in ast.walk(definition.args):
+        if isinstance(each, ast.arg):
+            each.annotation = None
+    return root, definition
+
+
 @cache
-def edits(function: FunctionType, ways: tuple[str, ...] = ()) -> tuple[tuple[FunctionType, str], ...]:
+def edits(
+    function: FunctionType, ways: tuple[str, ...] = (), among: Collection[int] | None = None
+) -> tuple[tuple[FunctionType, str], ...]:
     """Copies of a function with one expression changed, or rounded to few bits, and words for each; no two are the same text.
+
+    `among` are the numbers of the expressions that are changed, in the order of the code; None are all.
 
     >>> from posref.position_ids import cached
     >>> [words for _, words in edits(inspect.unwrap(cached))][:3]
@@ -133,17 +187,9 @@ def edits(function: FunctionType, ways: tuple[str, ...] = ()) -> tuple[tuple[Fun
 '`n_key - n_query` for `np.arange(n_query) + (n_key - n_query)`', \
 '`np.arange(n_query) - (n_key - n_query)` for `np.arange(n_query) + (n_key - n_query)`']
     """
-    try:
-        root = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except OSError:  # a package without its sources
+    root, definition = _parsed_function(function)
+    if definition is None:
         return ()
-    definition = root.body[0]
-    if not isinstance(definition, ast.FunctionDef) or function.__closure__:
-        return ()
-    definition.decorator_list, definition.returns = [], None
-    for each in ast.walk(definition.args):
-        if isinstance(each, ast.arg):
-            each.annotation = None
     taken = definition.args
     placed = [*taken.posonlyargs, *taken.args][::-1]
     defaults = {each.arg: value for each, value in zip(placed, taken.defaults[::-1], strict=False)}
@@ -152,7 +198,9 @@ def edits(function: FunctionType, ways: tuple[str, ...] = ()) -> tuple[tuple[Fun
     names = {each: defaults.get(each) for each in function.__code__.co_varnames if each not in lists}
     found: dict[tuple[int, str], tuple[FunctionType, str]] = {}
     texts = [ast.unparse(each) for each in definition.body]
-    for i, shown, holder, key, node in [*_places(definition)]:
+    for number, (i, shown, holder, key, node) in enumerate([*_places(definition)]):
+        if among is not None and number not in among:
+            continue
         before = ast.unparse(shown)
         for other in _stored_in_few_bits(node, ways) if ways else _instead(node, names):
             _put(holder, key, ast.fix_missing_locations(other))
@@ -274,11 +322,11 @@ class _Renamed(ast.NodeTransformer):
         return self.instead.get(node.id, node)
 
 
-def _compiled(function: FunctionType, root: ast.Module) -> FunctionType:
+def _compiled(function: FunctionType, root: ast.Module, **known: Any) -> FunctionType:
     space: dict[str, Any] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)  # a number in the place of a function
-        exec(compile(root, "<edited>", "exec"), function.__globals__ | {"rounded": rounded, "wrapped": wrapped}, space)
+        exec(compile(root, "<edited>", "exec"), function.__globals__ | {"rounded": rounded, "wrapped": wrapped} | known, space)
     edited: FunctionType = space[function.__name__]
     return edited
 

@@ -28,7 +28,8 @@ FAR = 8  # times what these allow together: no other way was seen to allow so mu
 SAMPLE = 512  # elements that tell whether an answer may be near
 BITS = 8  # of evidence for a hypothesis: noise is named once in 256 times
 MANY = 64  # elements; noise is within the bounds of so many only where they hold nearly everything
-NO_ANSWER = (NotHere, TypeError, ValueError, ArithmeticError, MemoryError)  # no place here, refused, overflow, or too large
+# no place here, refused, overflow, too large, or beyond the end of a table
+NO_ANSWER = (NotHere, TypeError, ValueError, ArithmeticError, MemoryError, IndexError)
 
 Named = tuple[str, Mistake]
 Stages = Callable[["Question", np.ndarray], Iterable[Iterable[Named]]]
@@ -120,17 +121,22 @@ class Question:
     def bound(self, name: str, wrong: Wrong, answer: np.ndarray, model: str) -> np.ndarray:
         """The allowed error of a wrong answer, computed once; that of the right one where a mistake does not run on Ranged."""
         if (name, model) not in self._bounds:
-            self._left -= answer.size
-            otherwise = np.asarray(self.tolerance.get(model, np.zeros(1)).max(initial=0))
-            try:
-                u, spec = units(model), self.op.spec
-                with np.errstate(all="ignore"):
-                    made = allowed(wrong(lambda **a: spec(**lifted(a, u)), lifted(self.a, u)), u)[1][model]
-            except NO_ANSWER:
-                made = otherwise
-            made = np.where(np.isnan(made), otherwise, made) + self._inside(model)  # infinity times 0 on the way
-            self._bounds[name, model] = np.broadcast_to(made, answer.shape)
+            models = self.ends if model in self.ends else (model,)  # at once: the layers of one run
+            self._left -= answer.size * len(models)
+            for each, bound in self._bounds_of(wrong, models).items():
+                self._bounds[name, each] = np.broadcast_to(bound, answer.shape)
         return self._bounds[name, model]
+
+    def _bounds_of(self, wrong: Wrong, models: Collection[str]) -> dict[str, np.ndarray]:
+        otherwise = {each: np.asarray(self.tolerance.get(each, np.zeros(1)).max(initial=0)) for each in models}
+        try:
+            u, spec = units(*models), self.op.spec
+            with np.errstate(all="ignore"):
+                made = allowed(wrong(lambda **a: spec(**lifted(a, u)), lifted(self.a, u)), u)[1]
+        except NO_ANSWER:
+            made = otherwise
+        finite = {each: np.where(np.isnan(made[each]), otherwise[each], made[each]) for each in models}
+        return {each: bound + self._inside(each) for each, bound in finite.items()}  # nan: infinity times 0 on the way
 
     def ask(self, got: np.ndarray, stages: Stages | None = None) -> Found:
         """Which formula gave this output: the right one, a mistake, what `stages` reads, or two mistakes, where asked."""
@@ -337,12 +343,24 @@ class Question:
                 fits[name] = mistake, answer
         return tuple(self._closest(got, model, fits)) if fits else ()
 
-    def _near(self, got: np.ndarray, answer: np.ndarray, model: str) -> bool:
-        """Whether most elements are nearer than halfway, in digits, from exact to unrelated: else no bound will hold them."""
+    def near(self, got: np.ndarray, answer: np.ndarray, part: np.ndarray) -> bool:
+        """Whether an answer may be near in a part of the elements, beside right ones, in some model."""
+        if answer.shape != got.shape:
+            return False
+        placed, where = np.where(part, answer, self.right), np.broadcast_to(part, got.shape)
+        return any(self._near(got, placed, model, where) for model in self.ends)
+
+    def _near(self, got: np.ndarray, answer: np.ndarray, model: str, where: Any = ...) -> bool:
+        """Whether most elements are nearer than halfway, in digits, from exact to unrelated: else no bound will hold them.
+
+        Nor will it where one is finite and the other is not.
+        """
         if self.gauge != "none" or not answer.size:
             return True
+        if (np.isfinite(got) != np.isfinite(answer))[where].any():
+            return False
         every = slice(None, None, answer.size // SAMPLE | 1)  # an odd step meets all features
-        some, sample, exact = (y.ravel()[every] for y in (got, answer, self.tolerance[model]))
+        some, sample, exact = (y[where].ravel()[every] for y in (got, answer, self.tolerance[model]))
         with np.errstate(all="ignore"):
             error = _quantile(np.nan_to_num(np.abs(some - sample), nan=0.0), 0.3)
             size = _quantile(np.abs(np.nan_to_num(sample)), 0.5)

@@ -49,6 +49,7 @@ NO_KEY = "Rows of NaN were read as rows of zeros, which posref has where a query
 ROUNDING = 8  # times what is allowed: an error that another order of rounding may leave
 COARSE = "So small an error may be rounding: compute in float64; if it is gone, find the step that has fewer bits."
 IN_16_BITS = "All errors are as small as those of 16 bits: perhaps a step is held in bfloat16 or float16."
+HIDDEN = -100.0  # added to a score: beside any other key e^-100 is nothing
 MOST_NAMES = 2  # of mistakes that any op can have: of more that fit, each is a guess
 SHORT = {"bfloat16": "bf16", "float16": "f16"}
 
@@ -232,13 +233,13 @@ def _same_shape(report: Report, question: Question, got: np.ndarray) -> bool:
 
 
 def as_booleans(question: Question, got: np.ndarray) -> np.ndarray:
-    """A mask that is added, 0 and negative numbers where booleans are asked for, as mask == 0; anything else as it is."""
-    added = _booleans(question) and (got < 0).any() and (got <= 0).all()
+    """A mask that is added, 0 and numbers that hide a key where booleans are asked for, as mask == 0; else as it is."""
+    added = _booleans(question) and (got < 0).any() and ((got == 0) | (got <= HIDDEN)).all()
     return np.where(got == 0, 1.0, 0.0) if added else got
 
 
 def _additive(report: Report, question: Question, got: np.ndarray) -> bool:
-    """Whether numbers of 0 and below are given where the specification has booleans: a mask to be added to the scores."""
+    """Whether a mask to be added to the scores is given where the specification has booleans."""
     if as_booleans(question, got) is got:
         return False
     numbers = f"the output has numbers from {got.min():g} to {got.max():g}, a mask to be added"

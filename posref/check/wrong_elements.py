@@ -203,6 +203,9 @@ def of_a_part(question: Question, got: np.ndarray, mistakes: Callable[[], Iterab
             continue
         those = columns(np.moveaxis(part, axis, -1), name).removeprefix("; all in ") or f"some {name}"
         for called, mistake in mistakes():
+            answer = question.answer(called, mistake.wrong)
+            if answer is None or not question.near(got, answer, part):
+                continue
             made = partial(_in_place, part, mistake.wrong)
             yield f"{called} ({those})", mistake._replace(wrong=made, bug=f"in {those} alone: {mistake.bug}")
 

@@ -413,7 +413,7 @@ def _edited(a: Arguments, near: Callable[[np.ndarray], bool]) -> Stage:
         return []
     spec = frequencies if known is None else ops.op(f"scaling.{known.name}").spec
     settings = Arguments({"base": a.base} if known is None else known.settings, dim=a.dim)
-    for name, mistake in chain(edits.every(spec), edits.in_few_bits(spec)):
+    for name, mistake in chain(edits.every(spec, settings), edits.in_few_bits(spec, settings)):
         with suppress(*NO_ANSWER), np.errstate(all="ignore"):
             made = np.asarray(mistake.wrong(spec, settings), dtype=float)
             if made.shape == (a.dim // 2,) and near(made):
