@@ -95,8 +95,11 @@ def returning_kin(function, functions, change, made):
     """A body that calls these functions itself gets the kin of a result of one; `made` gets whether it is another result."""
 
     def note(f, arguments, result):
-        kin = _in_parts(change, result) if f is function else result
-        made.append(texts({"": kin}) != texts({"": result}))
+        if f is not function:
+            return result
+        kin = _in_parts(change, result)
+        if not any(made):
+            made.append(texts({"": kin}) != texts({"": result}))
         return kin
 
     return numbers.noting({f: f for f in functions}, note)

@@ -177,10 +177,15 @@ def written_out(e):
 
 def _note_denominators(*sides):
     """Whatever is divided by and might be 0 is a hypothesis."""
-    for e in sides:
-        for p in e.atoms(sp.Pow):
-            if not (p.exp.is_Rational and p.exp >= 0) and not never_zero(p.base):
-                RECORD.denominators[_short(p.base)] = None
+    for base in (base for e in sides for base in _divisors(e)):
+        if not never_zero(base):
+            RECORD.denominators[_short(base)] = None
+
+
+@functools.lru_cache(2**12)
+def _divisors(e):
+    """The bases of all powers in an expression but those with an exponent from 0 on."""
+    return tuple(p.base for p in e.atoms(sp.Pow) if not (p.exp.is_Rational and p.exp >= 0))
 
 
 # witnesses

@@ -4,6 +4,7 @@ numpy's object loops call `element.cos()`, `element + other`, `element > other`.
 expressions, so shipped functions run on symbols unchanged. A comparison goes to `decide`.
 """
 
+import functools
 import operator
 
 import numpy as np
@@ -16,6 +17,8 @@ from proofs.kit.paths import decide
 from proofs.kit.record import RECORD
 from proofs.kit.verdicts import Undecided, frozen
 
+_printed = functools.lru_cache(2**14)(repr)  # results of several runs are compared as texts, and printing takes longest
+
 
 class Scalar:
     """A sympy expression as an element of a numpy array."""
@@ -27,7 +30,7 @@ class Scalar:
         self.e = expression(value)
 
     def __repr__(self):
-        return repr(self.e)
+        return _printed(self.e)
 
     def __hash__(self):
         if not self.e.is_number:  # a dictionary would compare by structure: two sizes of two names would never be equal
