@@ -283,12 +283,19 @@ def _fail(message, code):
 
 def _plain(message):
     """A message of the library for a terminal, without the name of a function of ours."""
-    text = re.sub(rf"^({'|'.join(OURS)})\.\w+: ", "", str(message)).replace("?; ", "? ")
+    text = re.sub(rf"^({'|'.join(OURS)})(\.\w+)?: ", "", str(message)).replace("?; ", "? ")
     if not _is_about_a_file(message):  # whose keys are no options
         text = re.sub(r"^(?:\w+\.\w+: )?([a-z]\w+) is (?=[-'\d].*expected)", lambda found: f"{_option(found[1])} is ", text)
     text = re.sub(r"^(meaning|format|directory) is ", r"--\1 is ", text)
     text = re.sub(r"\b(the systems|there) are (?:\w+, ){20,}\w+", "`posref list` prints all systems", text)
+    text = re.sub(r"^(there is no op '([\w.]+)\.[^']*'); there are [^;]+(?:; (did you mean .*\?))?$", _no_op, text)
     return re.sub(r"\bvectors\.cases\((.*?)\) lists", r"`posref vectors list \1` lists", text)
+
+
+def _no_op(found):
+    """Names that are near, and the command that lists all; the ops of a system can be 15."""
+    said, system, near = found.groups()
+    return f"{said};{f' {near}' * bool(near)} `posref check --as {system}` lists the ops of {system}"
 
 
 def _open_streams():
@@ -863,15 +870,17 @@ def _contract(arguments):
         )
     if "." in name or arguments.preset:
         options = _contract_of(arguments, name)
+        pairs = _example_of_pairs(name, options)
         try:
-            lines = check.contract(name or None, preset=arguments.preset, **options)
+            lines = check.contract(name or None, preset=arguments.preset, **options | pairs)
         except (TypeError, ValueError) as error:
             raise Usage(_in_shell(str(error))) from None
+        lines = [f"{line.split('=')[0]}: required" if line.split("=")[0] in pairs else line for line in lines]
         means = _meaning(name or _of_preset(arguments)[0], lines)
         if arguments.json:
             print(json.dumps({"op": name, "receives": lines, "means": means}, indent=2))
         else:
-            _print_contract(arguments, ops.op(name or _of_preset(arguments)[0]), options, lines)
+            _print_contract(arguments, ops.op(name or _of_preset(arguments)[0]), options | pairs, lines)
             if means:
                 print("\n".join(["Meaning:", *(f"  {word}: {words}" for word, words in means.items())]))
             print("A parameter of your function with the name of a setting receives that setting by keyword.")
@@ -891,6 +900,18 @@ def _contract(arguments):
     return 0 if arguments.function is None else 2
 
 
+def _example_of_pairs(name, options):
+    """An example of the numbers per pair that an op requires, where they were not given, for the width that was."""
+    import numpy as np
+
+    from posref import ops
+    from posref.check import implementation
+
+    pairs = max(1, options["dim"] // 2) if "dim" in options else 0
+    examples = implementation.example(ops.op(name)) if name and pairs else {}
+    return {key: np.resize(value, pairs) for key, value in examples.items() if np.ndim(value) and key not in options}
+
+
 def _print_contract(arguments, op, options, lines):
     """The lines of `check.contract` with a name for each axis, and the settings as one types them."""
     from posref.check import axes, implementation
@@ -899,18 +920,24 @@ def _print_contract(arguments, op, options, lines):
     usual = {name: p.default for name, p in parameters.items()} | implementation.example(op)
     of_model = _of_preset(arguments)[1] if arguments.preset else {}
     settings = usual | of_model | {name: value for name, value in options.items() if name in parameters}
-    named = {}
-    with contextlib.suppress(TypeError, ValueError):
+    named, why = {}, ""
+    try:
         a = op.make(**settings)
+        if ":" not in lines[0]:
+            op.spec(**a)
         named = axes.axes(op, a)
         for name in axes.with_tokens_behind_heads(op, a) if arguments.axes else ():
             batch, heads, tokens, *rest = named[name]
             named[name] = (batch, tokens, heads, *rest) if arguments.axes == "bnhd" else (tokens, heads, *rest)
+    except (TypeError, ValueError) as error:
+        why = f"No shapes, since no arguments fit these settings: {_plain(error)}."
     end = next((i + 1 for i, line in enumerate(lines) if line.startswith("returns:")), len(op.given))
     said = {re.split("[:=]", line)[0] for line in lines[end:]}
     sizes = {name: value for name, value in settings.items() if type(value) is int and name in said}
     print(f"{op.name} receives, in this order (the sizes are examples):")
     print("\n".join(f"  {_with_axes(line, named, sizes)}" for line in lines[:end]))
+    if why and ":" not in lines[0]:
+        print(why)
     if lines[end:]:
         print("\n".join(["Settings:", *(f"  {_as_option(line, parameters)}" for line in lines[end:])]))
 

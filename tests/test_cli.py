@@ -376,7 +376,8 @@ check --contract --preset nothing | there is no preset 'nothing'
 check --contract --preset Olmo-3.1-32B-Instruct | choose one: --layer 0; --layer 3
 check | check needs --as SYSTEM.OP, for instance --as alibi.bias
 check a:b | check needs --as SYSTEM.OP, for instance --as alibi.bias
-check --as alibi.biases | there is no op 'alibi.biases'; there are alibi.slopes
+check --as alibi.biases | no op 'alibi.biases'; did you mean alibi.bias or
+mistakes alibi.zzzz | did you mean alibi.bias? `posref check --as alibi` lists the ops
 check my_ops:half --as alibi.bias --form signed | --as alibi.bias needs --heads
 check my_ops:half --as alibi.bias --head 3 | check has no --head here; did you mean --heads or --head-dim
 check my_ops:half --preset none | there is no preset 'none'; there are paper_8
@@ -783,6 +784,7 @@ CONTRACTS = """
 --preset wavlm | table: numbers (buckets=320, heads=2) ; --max-distance 800 ; --bidirectional
 --preset wavlm --heads 12 | table: numbers (buckets=320, heads=12)
 --as t5.bias | --bidirectional or --no-bidirectional: required ; returns: numbers (batch=3, heads=2, queries=5, keys=7)
+--as axes.rotate --dim 64 | x: numbers (batch=3, heads=2, tokens=7, features=64) ; --axis: required
 --as convolution.convolve | state: numbers (batch=3, rows=3, features=8)
 --as rope | positions: integers (batch=3, tokens=23) ; --layout: required, one of interleaved, half
 @64 --rotary-dim 16 | x: numbers (batch=3, heads=5, tokens=23, features=64) ; --dim 16 ; --head-dim 64

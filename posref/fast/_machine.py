@@ -23,7 +23,9 @@ BYTES_PER_THREAD = 2**23
 WORD = 64  # bits: of the words that list processors
 LINE = 64  # bytes: a vector of 512 bits that begins inside a line of the cache ends in the next one, and costs two accesses
 LARGE = 2**16  # bytes: a result as large begins with a line, which `rotate` writes faster
-AHEAD = 2**12  # bytes from what is read now to what `fetch` asks for; at 2**10 and 2**13 decoding took up to 1.3 times as long
+# Bytes between the address that is read now and the address that `fetch` loads into the cache. With 2**10 or 2**13 decoding
+# took up to 1.3 times as long.
+AHEAD = 2**12
 ADDRESS, NUMBER = ir.IntType(8).as_pointer(), ir.IntType(32)
 
 # What numba compiles for. Four rows of sums, each a panel of bits wide, fill 16 of AVX-512's 32 registers, 8 of AVX2's 16 and
