@@ -17,6 +17,7 @@ import shlex
 import shutil
 import sys
 import traceback
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -289,6 +290,7 @@ def _plain(message):
     text = re.sub(r"^(meaning|format|directory) is ", r"--\1 is ", text)
     text = re.sub(r"\b(the systems|there) are (?:\w+, ){20,}\w+", "`posref list` prints all systems", text)
     text = re.sub(r"^(there is no op '([\w.]+)\.[^']*'); there are [^;]+(?:; (did you mean .*\?))?$", _no_op, text)
+    text = re.sub(r"\bthe systems are '.*", "`posref express` prints all systems", text)
     return re.sub(r"\bvectors\.cases\((.*?)\) lists", r"`posref vectors list \1` lists", text)
 
 
@@ -701,7 +703,23 @@ def _judged(run, function, options):
     except (TypeError, ValueError) as error:
         raise Usage(_in_shell(str(error))) from None
     report.advice = [_in_shell(text) for text in report.advice]
+    report.diagnosis = [replace(found, sentence=_as_typed(found.sentence)) for found in report.diagnosis]
     return report
+
+
+def _as_typed(sentence):
+    """A diagnosis that compares settings, with options.
+
+    >>> _as_typed('with form="key"; you asked for form="signed"'), _as_typed("with causal=True; you asked for causal=False")
+    ('with --form key; you asked for --form signed', 'with --causal; you asked for --no-causal')
+    """
+
+    def option(found):
+        name, value = _option(found[1]), found[2].strip('"')
+        return {"True": name, "False": f"--no{name[1:]}"}.get(value, f"{name} {value.lower() if value == 'None' else value}")
+
+    words = re.compile(r'\b([a-z]\w*)=("[^"]*"|[^\s,;()`"]+)')
+    return words.sub(option, sentence) if "; you asked for " in sentence else sentence
 
 
 TEXT_ALONE = (
@@ -1131,7 +1149,7 @@ def _in_shell(text):
         name, value = found.group(1).replace("_", "-"), found.group(2)
         return f"--{name} {value}" if value.strip(".") else f"--{name}{value}"
 
-    return re.sub(r'\b(to|to_positions|max_position|positions|exponent_dim|layer|part|dtype)="?([\w.]*)"?', option, text)
+    return re.sub(r'\b(to|to_positions|max_position|positions|exponent_dim|layer|part|dtype|layout)="?([\w.]*)"?', option, text)
 
 
 def _expected(found):
@@ -1178,9 +1196,8 @@ def _express(arguments):
 
     chosen = [arguments.meaning] if arguments.meaning else expressivity.MEANINGS
     if arguments.system and not arguments.by:
-        known = ", ".join(map(repr, expressivity.SYSTEMS))
         near = _near(arguments.system, expressivity.SYSTEMS)
-        raise Usage(f"express needs a second system, for instance 'alibi key' rope{near}; the systems are {known}")
+        raise Usage(f"express needs a second system, for instance 'alibi key' rope{near}; `posref express` prints all systems")
     try:
         if arguments.json:
             print(json.dumps(expressivity.records(chosen, arguments.system, arguments.by), indent=2))

@@ -19,4 +19,4 @@ def test_the_program_in_pytorch(dtype, capsys):
     assert f"dtype ({dtype})" in capsys.readouterr().out
     if dtype == "float32":
         assert cli.main([*asked, "interleaved", "--max-position", "4000"]) == 1
-        assert 'layout="half"' in capsys.readouterr().out
+        assert "--layout half" in capsys.readouterr().out
