@@ -409,8 +409,8 @@ def adjusted_lane(after, before, bias, **told):
     silent=TURNS,
 )
 def a_band_of_any_size():
-    """The scores of key c are given to the cap, if there is one. Then the key keeps its score, with the bias, in lane r where
-    after + c <= r < before + c, and has -infinity on both sides."""
+    """The scores of key c are given to the cap, if there is one. Then the key keeps its score, with the bias, in each lane
+    r < lanes where after + c <= r < before + c, and has -infinity on both sides."""
     more, less = whole("x y", nonnegative=True)
     score = sp.Function("s", real=True)(KEY.e, LANE.e)
     bias, added = Rows("b"), entry("b", 0, symbol("start", integer=True) - KEY + LANE)
@@ -486,7 +486,7 @@ def tiled():
 def any_number_of_tiles():
     """Tile j .. j + count - 1 of the keys, as long as a tile or up to the end, is asked for the offsets (j + c) - (i + r) from
     low to high and no others, and reads the bias at n_key - 1 - offset, which is that of the offset, backwards. Keys before the
-    first tile and from the end on are met by no query of the block."""
+    first tile and from the end on are met by no query r < rows of the block."""
     for _, (names, called, turns) in all_paths(tiled):
         _, n_key, low, high, i, j, h, _, rows, *_, tile = (names[name] for name in NUMBERS.split())
         taken, head, start, after, before = (called["_adjust"][at] for at in (1, 4, 5, 6, 7))

@@ -12,7 +12,7 @@
 * Where no obligation is more than 0 = 0, `as_written=` says why: the code is the formula, or two runs of the code agree.
 * A theorem whose calls get numbers alone is an example, unless `argument=` says what they stand for; an example names the
   numbers with which it ends.
-* A hypothesis about values is in the sentence, unless its opposite is assumed too.
+* A hypothesis is in the sentence, unless its opposite is assumed too, or it says that a cell which is read is there.
 * Claims are called by their own names, on each path of a loop over all.
 * A theorem that runs turns of a loop one by one says in `argument=` what carries all of them, and covers the function. What
   a loop begins with is compared with something else.
@@ -176,14 +176,28 @@ def _least(t):
 
 
 def _unsaid(t):
-    """A hypothesis about values, not whole numbers, that the sentence does not say and whose opposite is not assumed too."""
-    said = f"{t.statement} {t.sizes}"
+    """A hypothesis that the sentence does not say, and whose opposite is not assumed too."""
     for relation in (known for known in RECORD.hypotheses.values() if known is not None):
-        values = sorted(s.name for s in relation.free_symbols if not s.is_integer)
-        told = all(re.search(rf"(?<![\w.]){name} ?[<>]|[<>]=? ?{name}\b|\bpositive {name}\b", said) for name in values)
-        if values and not (told or str(relation.negated) in RECORD.hypotheses or _by_making(relation)):
+        known = str(relation.negated) in RECORD.hypotheses or _by_making(relation) or _is_place(relation)
+        if relation.free_symbols and not (known or _told(relation, f"{t.statement} {t.sizes}")):
             return f"assumes {relation}, which its sentence does not say"
     return ""
+
+
+def _told(relation, said):
+    """Whether a sentence compares each name of a relation, and one of them with each of its numbers, but for 1."""
+    functions = {f.func.__name__ for f in relation.atoms(AppliedUndef)}
+    names = sorted({s.name for s in relation.free_symbols - cases._bounds.keys()} | functions)
+    compared = (rf"(?<![\w.]){name} ?[<>]|[<>]=? ?(\w+ \+ )*{name}\b|\bpositive {name}\b" for name in map(re.escape, names))
+    numbers = (abs(number) for number in relation.atoms(sp.Integer) if abs(number) > 1)
+    with_numbers = (rf"\b({'|'.join(names)}) ?[<>]=? ?-?{number}\b" for number in numbers)
+    return bool(names) and all(re.search(words, said) for words in (*compared, *with_numbers))
+
+
+def _is_place(relation):
+    """Whether a relation, not one of sizes alone, says that a cell which is read is there."""
+    places = {sp.expand(e) for i, length in RECORD.cells for e in (i, length - 1 - i)}
+    return not relation.free_symbols <= cases._sizes and any(facts <= places for facts in RECORD.in_cases[str(relation)])
 
 
 def _by_making(relation):

@@ -4,6 +4,7 @@ import numpy as np
 import sympy as sp
 
 from proofs.kit.cases import at_case, nonnegative
+from proofs.kit.record import RECORD
 from proofs.kit.symbols import expression
 from proofs.kit.verdicts import Undecided
 
@@ -32,6 +33,7 @@ def axis_of(axis, ndim):
 
 def cell_of(i, length):
     """An index as numpy means it; one that may lie outside is refused."""
+    RECORD.cells.add((i, length))
     if nonnegative(i) and nonnegative(length - 1 - i):
         return i
     if nonnegative(-1 - i) and nonnegative(i + length):

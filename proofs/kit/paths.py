@@ -139,6 +139,8 @@ def assuming(*relations):
     for relation in relations:
         if relation not in (True, sp.true):
             RECORD.hypotheses[str(relation)] = relation
+            facts = {sp.expand(cases.at_case(fact)) for fact in consequences(relation)}
+            RECORD.in_cases.setdefault(str(relation), []).append(facts)
     known = [fact for relation in relations if relation not in (True, sp.true) for fact in consequences(relation)]
     if sp.false in relations or _contradict([*cases.known_facts(), *known]):
         if cases.special():

@@ -14,6 +14,7 @@ class Record:
     bare: list = field(default_factory=list)  # claims in which no size occurs, each as a text
     facts: list = field(default_factory=list)  # in words, decided by evaluation
     hypotheses: dict = field(default_factory=dict)  # text -> relation that holds by assumption; None if an array says it
+    in_cases: dict = field(default_factory=dict)  # text of a hypothesis -> what it says is >= 0, in each case
     denominators: dict = field(default_factory=dict)  # expressions taken as non-zero
     together: list = field(default_factory=list)  # expressions that are >= 0 by assumption at one time
     cases: list = field(default_factory=list)  # of sizes, that ran
@@ -21,6 +22,7 @@ class Record:
     asked: set = field(default_factory=set)  # symbols in comparisons
     kernels: list = field(default_factory=list)  # (kernel, arguments, results) that were proved
     loops: list = field(default_factory=list)  # (function, place) that ran as a piece of a loop, or around one
+    cells: set = field(default_factory=set)  # (index, length of its axis) of cells that are read
     arrays: dict = field(default_factory=dict)  # name of an entry -> the name of its array
     silent: list = field(default_factory=list)  # numbers of paths on none of which something was claimed
     turns: list = field(default_factory=list)  # (function, name, value) that a turn of a loop leaves to the next one

@@ -18,7 +18,7 @@ N, D = 4, 2
 PLACES = np.arange(N)
 OFFSETS = offsets.offsets(PLACES, PLACES)
 REACH = expressivity.MOST - 1  # offsets of the texts that the table is made of
-NEAR, FAR = np.arange(-REACH, REACH + 1), 10**9
+NEAR, FAR, ROWS = np.arange(-REACH, REACH + 1), 10**9, size("rows")
 
 
 def integers(names):
@@ -230,7 +230,7 @@ def the_key_form_is_a_function_of_the_offset():
 def row_of(*places):
     """The row of Swin's table for the second of two places on a grid of 3 columns, seen from the first: on every path."""
     at = np.stack([array(place) for place in places])
-    for _, row in all_paths(lambda: swin.rows(at, height=FAR, width=expressivity.COLUMNS)[0, 1]):
+    for _, row in all_paths(lambda: swin.rows(at, height=ROWS, width=expressivity.COLUMNS)[0, 1]):
         yield row
 
 
@@ -238,14 +238,13 @@ def row_of(*places):
 def functions_of_a_vector():
     """In rows of 3 places the row of Swin's table gives the offset in the text: its distance from the row of the own place is
     5 down + right for a vector (down, right), and no other vector has it, since |right| <= 2; the offset is 3 down + right."""
-    columns, down = expressivity.COLUMNS, symbol("down", integer=True, nonnegative=True)
+    columns, down = expressivity.COLUMNS, index(ROWS)
     rights = range(1 - columns, columns)
     for right, sign in itertools.product(rights, (-1, 1)):
         here, there = [0, max(0, -right)], [sign * down, max(0, right)]
-        with assuming(sp.Ge(FAR - 1 - down.e, 0)):
-            (own,) = row_of([0, 0], [0, 0])
-            for row in row_of(here, there):
-                prove_equal([row], [own - (2 * columns - 1) * sign * down - right])
+        (own,) = row_of([0, 0], [0, 0])
+        for row in row_of(here, there):
+            prove_equal([row], [own - (2 * columns - 1) * sign * down - right])
         places = [columns * at[0] + at[1] for at in (here, there)]
         prove_equal([places[1] - places[0]], [columns * sign * down + right])
     prove_that(all((a - b) % (2 * columns - 1) for a in rights for b in rights if a != b), "one vector for each row")

@@ -55,11 +55,10 @@ def log_bucket(offset, buckets, max_position):
 @theorem(of=[deberta.position_index], sizes="all K; all offsets; also K = 1, 2, 5")
 def index_pinned():
     """position_index is delta(i, j): 0 from offset K on, 2K - 1 down from offset 1 - K, and i - j + K between."""
-    t = symbol("t", integer=True, nonnegative=True).e
+    t, inside = symbol("t", integer=True, nonnegative=True).e, index(2 * K - 1)
     at = lambda offset: deberta.position_index(filled((1,), offset), span=K).at(0)
     prove_equal([at(K + 1 + t), at(K), at(-K - t), at(1 - K)], [0, 0, 2 * K - 1, 2 * K - 1])
-    with assuming(sp.Le(t, 2 * K - 2)):
-        prove_equal([at(K - 1 - t)], [t + 1], mention=[t])
+    prove_equal([at(K - 1 - inside)], [inside + 1], mention=[inside])
     for span in (1, 2, 5):
         reach = range(-span - 3, span + 4)
         got = deberta.position_index(np.array(reach), span=span).tolist()
@@ -103,9 +102,7 @@ def ends_are_asymmetric():
     -K on share the last row with offset 1 - K."""
     t = symbol("t", integer=True, nonnegative=True).e
     both = lambda offset: sum(deberta.position_index(filled((1,), o), span=K).at(0) for o in (offset, -offset))
-    with assuming(sp.Le(t, K - 1)):
-        prove_equal([both(t)], [2 * K])
-    prove_equal([both(K), both(K + 1 + t)], [2 * K - 1] * 2)
+    prove_equal([both(index(K)), both(K), both(K + 1 + t)], [2 * K, 2 * K - 1, 2 * K - 1])
 
 
 @ends_are_asymmetric.control

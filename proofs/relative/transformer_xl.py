@@ -158,10 +158,11 @@ def shift_that_drops_the_last_row():
 def released_shift_where_defined():
     """Pad, reshape, drop the first row (appendix B, _rel_shift) is shift where j <= i + mem: entry (i, j) of the result stands
     at n + i m + j = i (m + 1) + (n - i + j), and 1 <= n - i + j <= m there, which is column n - i + j - 1 of x."""
-    with assuming(sp.Ge(N - 1 - ROW, 0), sp.Ge(ROW + MEM - COL, 0)):
-        prove_equal([N + ROW * M + COL], [ROW * (M + 1) + (N - ROW + COL)], mention=[ROW, COL])
-        prove_that(nonnegative(N - ROW + COL - 1) and nonnegative(M - (N - ROW + COL)), "1 <= n - i + j <= m")
-        prove_equal([N - ROW + COL - 1], [row(ROW, COL, N, M)])
+    i = index(N)
+    with assuming(sp.Ge(i + MEM - COL, 0)):
+        prove_equal([N + i * M + COL], [i * (M + 1) + (N - i + COL)], mention=[i, COL])
+        prove_that(nonnegative(N - i + COL - 1) and nonnegative(M - (N - i + COL)), "1 <= n - i + j <= m")
+        prove_equal([N - i + COL - 1], [row(i, COL, N, M)])
     for n in range(1, 7):
         for m in range(n, 7):
             x = symbols("x", n, m)

@@ -164,15 +164,15 @@ def pinned_dynamic_ntk():
     w, length, root = symbols("w", 3), symbol("L", integer=True, positive=True), 1 + symbol("g", nonnegative=True)
     more, s = symbol("more", integer=True, nonnegative=True), S
 
-    def scaled(text):
-        with assuming(expression(text) >= 1, expression(text) >= length.e if text is longer else sp.true):
+    def scaled(text, length=length):
+        with assuming(expression(text) >= length.e if text is longer else sp.true):
             return scaling.dynamic_ntk(w, factor=s, length=text, original_length=length)
 
     longer = length * (root * root + s - 1) / s  # whose factor is r^2: every length from L on has this form
     stated = [definition("ntk", w[t], t, factor=root * root, pairs=3) for t in range(3)]
     prove_equal(scaled(longer), stated, mention=[w[1], symbol("g", nonnegative=True)])
-    for text in (length - 1 - more, length):
-        prove_equal(scaled(text), w)
+    for original in (length, length + 1 + more):
+        prove_equal(scaled(length, original), w)
     prove_equal([scaled(length * s)[-1]], [w[-1] / (s * s - s + 1)])
 
 

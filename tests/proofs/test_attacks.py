@@ -939,6 +939,41 @@ def for_what_is_above_zero():
             prove_equal(y, [x])
 
 
+def for_whole_numbers_above_four():
+    """max(x, 5) is x, for x >= 0."""
+    x = symbol("x", integer=True, nonnegative=True)
+    with assuming(sp.Ge(x.e, 5)):
+        for _, y in all_paths(lambda: at_least(array([x]), 5)):
+            prove_equal(y, [x])
+
+
+def for_the_larger_of_two():
+    """max(x, low) is x."""
+    x, low = symbol("x", integer=True), symbol("low", integer=True)
+    with assuming(sp.Ge(x.e, low.e)):
+        for _, y in all_paths(lambda: at_least(array([x]), low)):
+            prove_equal(y, [x])
+
+
+def for_entries_above_four():
+    """max(x, 2) is x, entry by entry."""
+    x, i = integers("x", N), index(N)
+    with assuming(sp.Ge(x.at(i), 2)):
+        for _, y in all_paths(lambda: at_least(x, 2).at(i)):
+            prove_equal([y], [x.at(i)])
+
+
+def for_long_arrays():
+    """double of x without its first four is 2 x without them, for all n."""
+    x = sized("x", N)
+    with assuming(sp.Ge(N.e, 5)):
+        prove_equal(*entries(None, double(x[4:]), 2 * x[4:]))
+
+
+def at_least(x, low):
+    return np.maximum(x, low)
+
+
 def a_loop_that_begins_with_anything():
     """summed(x, n) = n x"""
     x, loop = symbol("x"), Loop(summed, 0)
@@ -983,6 +1018,10 @@ SAID = [
     (of_arguments(double, lambda: sized("x", size("d"))), double, "all n", CODE, "says all n, and calls .* with d alone"),
     (of_arguments(double, lambda: sized("x", 2 * H)), double, "all h", CODE, "says all h, and calls .* with h alone"),
     (for_what_is_above_zero, absolute, "one", CODE, "assumes x >= 0, which its sentence does not say"),
+    (for_whole_numbers_above_four, at_least, "one", CODE, "assumes x >= 5, which its sentence does not say"),
+    (for_the_larger_of_two, at_least, "one", CODE, "assumes x >= low, which its sentence does not say"),
+    (for_entries_above_four, at_least, "all n", CODE, r"assumes x\(.*\) >= 2, which its sentence does not say"),
+    (for_long_arrays, double, "all n", CODE, "assumes n >= 5, which its sentence does not say"),
     (a_loop_that_begins_with_anything, summed, "every n", {"argument": "."}, "expects .*begun.*, with which the loop begins"),
     (of_arguments(chosen, one_entry, lambda: np.array([True])), chosen, "one", CODE, "pins chosen with one mask; run another"),
     (turns_of_which_nobody_knows_how_many, summed, "every n", {}, r"leaves how often a loop runs, with [1n]; compare it"),
