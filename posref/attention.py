@@ -96,7 +96,7 @@ def softmax(
 
 
 def row_maximum(scores: Any, mask: Any) -> Any:
-    """The largest score of every row where `mask` is True, which exp is taken relative to: `(..., 1)`; any number if none is.
+    """The largest score of each row where `mask` is True, subtracted before exp: `(..., 1)`; any number for a row without True.
 
     >>> row_maximum(np.array([[1.0, 9.0]]), np.array([True, False])), row_maximum(np.zeros((1, 0)), None)
     (array([[1.]]), array([[0.]]))
@@ -155,7 +155,7 @@ def repeat_heads(x: Numbers[Array, "... h_key n d", kept], *, heads: Count) -> N
 
 
 def with_heads_of(q: Any, k: Any) -> Any:
-    """Shared keys or values as often as `q` has heads. Equal heads, one head and none are left to numpy, which broadcasts them.
+    """Shared keys or values, repeated to the heads of `q`. Equal heads, one head and no head axis stay: numpy broadcasts them.
 
     >>> with_heads_of(np.zeros((4, 1, 1)), np.array([[[1.0]], [[2.0]]]))[:, 0, 0]
     array([1., 1., 2., 2.])

@@ -28,11 +28,11 @@ from posref._printable import printable
 SCREEN = f"""\
 posref {posref.__version__}: the reference implementation of position in Transformers.
 
-Every positional encoding and position-aware attention as a NumPy function that reads as its definition, with
-theorems proved about that function and golden vectors for tests in any language.
+Positional encodings and position-aware attentions as NumPy functions whose bodies are the formulas, with proofs
+about these functions, and golden vectors for tests in any language.
 
 Try:
-  posref list           what there is
+  posref list           all systems, one line each
   posref show rope      one system: definition, conventions, code, who differs, what is proved
   posref demo           read, prove and diagnose RoPE, in half a minute
 
@@ -41,8 +41,8 @@ Try:
 
 CHECK_OPTIONS = {
     "config": ("FILE|NAME", "rotate as this model does: its config.json, or a name of `posref explain --models`"),
-    "layer": ("N", "with --config or the --preset of a model, the layer"),
-    "part": ("NAME", "with --config or the --preset of a model, the part, for instance text_config"),
+    "layer": ("N", "which layer, if --config or --preset names a model"),
+    "part": ("NAME", "which part, if --config or --preset names a model; for instance text_config"),
     "preset": ("NAME", "a released configuration, for instance bloom_176b or llama-3.1-8b"),
     "axes": ("AXES", "axes of the arrays of the function: b batch, h heads, n tokens, d features, t all tokens of the batch"),
     "dim": ("DIM", "width of a head"),
@@ -57,14 +57,14 @@ CHECK_OPTIONS = {
     "layout": ("LAYOUT", "which features form a pair: half or interleaved (`posref aliases` translates)"),
     "to": (
         "CONVERTER",
-        "what makes your tensors of NumPy arrays: torch.from_numpy, torch.bfloat16, jax.float32 or MODULE:FUNCTION",
+        "converts NumPy arrays to your tensors: torch.from_numpy, torch.bfloat16, jax.float32 or MODULE:FUNCTION",
     ),
-    "to_positions": ("CONVERTER", "the same for positions, where --to would round them"),
-    "max_position": ("N", "largest position that is tried, for a function whose table ends there"),
+    "to_positions": ("CONVERTER", "converts positions, if --to would round them"),
+    "max_position": ("N", "try no larger position, for instance because your table ends at N"),
     "seed": ("N", "also call with random sizes, positions and numbers, drawn from this seed"),
     "positions": (
         "FORM",
-        "how positions arrive: batch, shape (batch, n); shared, shape (n,); range, none or their number; offset, one integer",
+        "what your function receives: batch, an array (batch, n); shared, (n,); range, nothing or n; offset, one integer",
     ),
     "model": ("MODEL", "require this arithmetic, for instance bf16-f32math: bfloat16 arrays, computed in float32"),
 }
@@ -123,7 +123,7 @@ COMMANDS = {  # what each does, and two examples
         "posref vectors export 'rope/half/*' --format json -o vectors",
     ),
     "mistakes": (
-        "List how a system goes wrong, or what causes a symptom.",
+        "List the mistakes of a system, or the causes of a symptom.",
         "posref mistakes t5.bias",
         "posref mistakes --symptom 'left padding'",
     ),
@@ -164,7 +164,7 @@ OF_VECTORS = {
         "posref vectors export --format c -o vectors",
     ),
     "verify": (
-        "Compare the files of the golden vectors with their checksums and their schema.",
+        "Compare the files of the golden vectors with their checksums, their schema and the installed numbers.",
         "posref vectors verify",
         "posref vectors verify copy_of_vectors --json",
     ),
@@ -398,7 +398,7 @@ def _parser():
     diagnose = _command(commands, "diagnose")
     diagnose.add_argument("case", metavar="CASE", help="id of a golden vector, see `posref vectors list`")
     diagnose.add_argument("file", metavar="FILE", help=".npy, .npz, .safetensors, or raw little-endian numbers with --dtype")
-    diagnose.add_argument("--dtype", help="of a raw file: f64, f32, f16, bf16, i32 or i64; of another file, bf16 alone")
+    diagnose.add_argument("--dtype", help="of a raw file: f64, f32, f16, bf16, i32 or i64; for other files only bf16")
     diagnose.add_argument("--json", action="store_true", help="the report as JSON")
     diagnose.set_defaults(run=_diagnose)
 
@@ -406,7 +406,9 @@ def _parser():
     words = "a system or an op, for instance alibi or t5.bias"
     mistakes.add_argument("name", nargs="?", type=_without_family, metavar="NAME", help=words)
     mistakes.add_argument("--symptom", metavar="WORDS", help="what you see, for instance 'left padding' or 'position 0'")
-    mistakes.add_argument("--long", action="store_true", help="also what one sees, the remedy and where it was seen")
+    mistakes.add_argument(
+        "--long", action="store_true", help="also print the effect and the remedy of each mistake, and where it was seen"
+    )
     mistakes.add_argument("--json", action="store_true", help="as JSON")
     mistakes.set_defaults(run=_mistakes)
 
@@ -723,8 +725,8 @@ def _as_typed(sentence):
 
 
 TEXT_ALONE = (
-    "pairs of this model read three positions, and only texts were asked, where the three are equal: which pair reads which, "
-    "and images, were not checked; a function(x, coordinates) receives all three, (n, 3)"
+    "each pair of this model reads one of three positions, and only texts were checked, where the three are equal; images, and "
+    "which pair reads which position, were not: a function(x, coordinates) receives all three, (n, 3)"
 )
 
 
@@ -784,10 +786,10 @@ def _of_a_config(arguments):
             if report.ok:
                 whole_heads(report, function, arguments.config, arguments.layer, arguments.part, asked.head_dim, **options)
             if report.checks[-1].name == "heads":
-                report.skipped("scores", "their scale was not asked")
+                report.skipped("scores", "their scale was not checked")
             else:
                 words = f"that they are {asked.place}, and the scale of scores"
-                report.skipped("heads", f"only the rotated features were asked; not asked: {words}")
+                report.skipped("heads", f"only the rotated features were checked; not checked: {words}")
         if asked.pictures:
             report.skipped("pictures", f"their rotation was not checked; it is chosen with {' or '.join(asked.pictures)}")
         return report
@@ -901,7 +903,7 @@ def _contract(arguments):
             _print_contract(arguments, ops.op(name or _of_preset(arguments)[0]), options | pairs, lines)
             if means:
                 print("\n".join(["Meaning:", *(f"  {word}: {words}" for word, words in means.items())]))
-            print("A parameter of your function with the name of a setting receives that setting by keyword.")
+            print("If a parameter of your function has the name of a setting, it receives this setting by keyword.")
             print(f"`posref mistakes {name or _of_preset(arguments)[0]}` lists what can be wrong.")
         return 0 if arguments.contract or arguments.function is None else 2
     found = _system(name)
@@ -1299,7 +1301,7 @@ def _agreement(directory):
         return f"all files are those of posref {posref.__version__}" if directory else "all files agree with MANIFEST.sha256"
     more = f" and {len(others) - 10} more" if len(others) > 10 else ""
     return (
-        "all files agree with the MANIFEST.sha256 beside them; these are not, or not so, in the installed "
+        "all files agree with the MANIFEST.sha256 beside them; these files are missing or different in the installed "
         f"posref {posref.__version__}: {', '.join(others[:10])}{more}"
     )
 

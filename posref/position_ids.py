@@ -119,7 +119,7 @@ def packed(lengths: SignedIntegers[Array, "documents"]) -> Integers[Array, "n"]:
 
 @contract
 def documents(lengths: SignedIntegers[Array, "documents"]) -> Integers[Array, "n"]:
-    """The document of every token of a packed row. Tokens attend within theirs: `of[:, None] == of[None, :]`.
+    """The document of every token of a packed row. Tokens attend within their document: `of[:, None] == of[None, :]`.
 
     >>> documents(np.array([2, 3]))
     array([0, 0, 1, 1, 1])
@@ -155,7 +155,7 @@ def zigzag(n: Count, *, ranks: Count, rank: Integer) -> Integers[Array, "tokens"
 
 @contract
 def streaming(n: Count, *, sinks: Count, window: Count) -> Slots:
-    """What stays of n tokens in a cache of `sinks` first and `window` last ones, and its positions there. StreamingLLM.
+    """The tokens of n that a cache keeps, the first `sinks` and the last `window`, and their positions there. StreamingLLM.
 
     >>> streaming(10, sinks=2, window=3)
     Slots(kept=array([0, 1, 7, 8, 9]), positions=array([0, 1, 2, 3, 4]))

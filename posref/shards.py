@@ -94,7 +94,7 @@ def merge(a: State, b: State) -> State:
 
 @contract(sinks=attention.SINKS)
 def with_sinks(state: State, sinks: Numbers[Array, "#... 1", finite]) -> State:
-    """The State with a sink for each head, `sinks` `(h, 1)`: its logit enters the denominator. Once, whatever number of shards.
+    """The State with one sink per head, `sinks` `(h, 1)`, whose exp enters the denominator. Call it once, not once per shard.
 
     >>> state = State(np.zeros((1, 2, 1)), np.ones((1, 2, 1)), np.ones((1, 2, 1)))
     >>> finish(with_sinks(state, np.zeros((1, 1)))).ravel()

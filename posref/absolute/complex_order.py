@@ -63,7 +63,7 @@ def encode(
     frequency: Numbers[Array, "... d"],
     phase: Numbers[Array, "... d"],
 ) -> Complex[Array, "... d"]:
-    """g = r e^{i (w m + theta)}: complex `(..., n, d)`; the four broadcast, positions as `(..., n, 1)`.
+    """g = r e^{i (w m + theta)}: complex `(..., n, d)`; the four arguments broadcast; positions are `(..., n, 1)`.
 
     ValueError if they do not have one width or do not broadcast.
 
@@ -91,7 +91,7 @@ def scores(q: Complex[Array, "... n_query d"], k: Complex[Array, "... n_key d"])
 
 @contract
 def released_frequencies(words: Integers[Array, "..."], dim: Count) -> Numbers[Array, "... dim"]:
-    """w_t = v / 10000^(2t/dim), t = 0 .. dim - 1, where training starts for word v: float64 `words.shape + (dim,)`.
+    """w_t = v / 10000^(2t/dim), t = 0 .. dim - 1, the frequencies of word v before training: float64 `words.shape + (dim,)`.
 
     >>> released_frequencies(np.array([0, 3]), 2)
     array([[0.e+00, 0.e+00],

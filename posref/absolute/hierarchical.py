@@ -65,7 +65,7 @@ def extend(table: Signed[Array, "n d!"], *, alpha: Number) -> Numbers[Array, "n*
 
 @contract
 def encode(positions: Integers[Array, "..."], table: Signed[Array, "n d!"], *, alpha: Number) -> Numbers[Array, "... d"]:
-    """Rows of `extend(table)` at `positions`: `positions.shape + (d,)`, without building the others.
+    """Rows of `extend(table)` at `positions`: `positions.shape + (d,)`, without building the other rows.
 
     ValueError for a position outside 0 .. n^2 - 1 or alpha = 1, TypeError for positions that are not integers.
 

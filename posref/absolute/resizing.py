@@ -89,7 +89,7 @@ def cubic(x: Numbers[Array, "..."], *, a: Number) -> Numbers[Array, "..."]:
 
 @contract
 def weights(length: Count, new: Count, *, convention: Convention) -> Numbers[Array, "new length"]:
-    """A, of one axis: how much of each of `length` rows is read at `new` places, `(new, length)`; every row sums to 1.
+    """A of one axis: A_ij is the weight of table row j at place i, `(new, length)`; every row of A sums to 1.
 
     DINO adds 1/10 to `new` in the places. The cubic kernel has a = -1/2 for timm, and a = -3/4 for the others.
 

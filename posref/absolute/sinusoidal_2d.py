@@ -109,7 +109,8 @@ def fourier(coordinates: Numbers[Array, "... n axes"], matrix: Signed[Array, "ax
 
 @contract
 def counted(mask: Booleans[Array, "... height width"]) -> Integers[Array, "... height width 2"]:
-    """DETR's coordinates: how many pixels of the column, of the row, are no padding up to here: `(..., height, width, 2)`.
+    """DETR's coordinates: the number of pixels up to this one that are no padding, in its column and in its row,
+    `(..., height, width, 2)`.
 
     >>> counted(np.array([[True, True, False]]))[..., 1]
     array([[1, 2, 2]])

@@ -54,7 +54,7 @@ ALIASES: tuple[Alias, ...] = (
 
 
 def aliases() -> tuple[Alias, ...]:
-    """The table.
+    """What other projects call the two layouts, one row per project.
 
     >>> [row.setting("half") for row in aliases() if row.framework == "MLX"]
     ['traditional=False']

@@ -72,7 +72,7 @@ def positions(gates: Signed[Array, "... n_query n_key"], *, rows: Count) -> Numb
 def interpolate(
     by_row: Numbers[Array, "... n_query rows"], positions: Numbers[Array, "... n_query n_key", finite]
 ) -> Numbers[Array, "... n_query n_key"]:
-    """z_ij between the rows on both sides of p_ij, from a number for each row: shape of `positions`.
+    """z_ij, interpolated linearly at p_ij between the numbers of the two nearest rows: shape of `positions`.
 
     Row r has the weight max(1 - |p - r|, 0), so at most two rows have one. Computed in float64.
 

@@ -144,7 +144,7 @@ def scores_gradient(
     scale: Number,
     convention: Convention,
 ) -> Gradient:
-    """The gradients by all four inputs, given that by every score. Rows that a batch shares have the sum over it.
+    """The gradients by the four inputs, from the gradient by every score. Rows that a batch shares get the sum over the batch.
 
     >>> q = k = np.ones((1, 2, 1))
     >>> rows, offsets = np.array([[[0.0], [1.0], [2.0], [3.0]]]), np.array([[0, 1], [-1, 0]])

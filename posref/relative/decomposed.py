@@ -103,7 +103,7 @@ def bias(
 
 @contract
 def resize(table: Numbers[Array, "m! d"], length: Count) -> Numbers[Array, "length d"]:
-    """The table read at `length` places by lines between its rows, centres on centres: `(length, d)`.
+    """The table, linearly interpolated at `length` places, as pixels are, by their centres: `(length, d)`.
 
     Row t of the result stands at (t + 1/2) m / length - 1/2, and at the first or last row if that is beyond.
     Computed in float64.

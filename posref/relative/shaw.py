@@ -154,7 +154,7 @@ def scores_gradient(
     scale: Number,
     variant: Variant = "relative_key",
 ) -> Gradient:
-    """The gradients by q, k and the table, given that by every score. A table that heads share has the sum over them.
+    """The gradients by q, k and the table, from the gradient by every score. A table that heads share gets the sum over heads.
 
     >>> q, k, g = np.array([[[1.0], [2.0]]]), np.array([[[1.0], [1.0]]]), np.ones((1, 2, 2))
     >>> scores_gradient(g, q, k, np.array([[-10.0], [0.0], [10.0]]), np.array([[0, 1], [-1, 0]]), scale=1.0).key_table

@@ -47,7 +47,7 @@ from posref.relative.forgetting import log_sigmoid
 def weights(
     scores: Signed[Array, "... n_query n_key", finite], mask: Booleans[Array, "(...) #n_query #n_key"]
 ) -> Numbers[Array, "... n_query n_key"]:
-    """A_ij = exp(z_ij + sum_{l>=j} ln(1 - sigmoid(z_il))), which is the product: shape of `scores`.
+    """A_ij = exp(z_ij + sum_{l>=j} ln(1 - sigmoid(z_il))), the product as a sum of logarithms: shape of `scores`.
 
     The ratio sigmoid(z) / (1 - sigmoid(z)) is exp(z), so one sum of logarithms is enough. Only keys allowed by `mask` are
     summed.
@@ -64,7 +64,7 @@ def weights(
 def remainder(
     scores: Signed[Array, "... n_query n_key", finite], mask: Booleans[Array, "(...) #n_query #n_key"]
 ) -> Numbers[Array, "... n_query"]:
-    """r_i = prod (1 - sigmoid(z_ij)), what no key took: `(..., n_query)`. The paper's code gives it beside the output.
+    """r_i = prod (1 - sigmoid(z_ij)), the weight that no key took: `(..., n_query)`. The paper's code returns r too.
 
     >>> remainder(np.zeros((2, 2)), np.array([[False, False], [True, True]]))
     array([1.  , 0.25])

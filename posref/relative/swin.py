@@ -122,7 +122,7 @@ def rows(coordinates: SignedIntegers[Array, "... n 2"], *, height: Count, width:
 def rows_with_cls(
     coordinates: SignedIntegers[Array, "... n 2"], *, height: Count, width: Count
 ) -> Integers[Array, "... n+1 n+1"]:
-    """The same with [CLS] in front, which has the last three rows of the table: integers `(..., n + 1, n + 1)`. BEiT.
+    """`rows` with [CLS] as first token, which uses the last three rows of the table: integers `(..., n + 1, n + 1)`. BEiT.
 
     >>> rows_with_cls(np.array([[0, 0], [0, 1]]), height=1, width=2)
     array([[5, 3, 3],
@@ -228,10 +228,10 @@ def scores(
 def shift_mask(
     coordinates: SignedIntegers[Array, "... n 2"], *, height: Count, width: Count, shift: Integer
 ) -> Booleans[Array, "... n n"]:
-    """True where two tokens of a window of a rolled image of `height` x `width` came from one end: boolean `(..., n, n)`.
+    """True where the roll wrapped both of two tokens round, or neither, on each axis: boolean `(..., n, n)`.
 
-    `coordinates` are places in the image after it was rolled by -shift. With shift 0 all tokens see each other. ValueError for
-    a place outside the image, and for a shift below 0 or beyond a side.
+    `coordinates` are places in an image of `height` x `width` that was rolled by -shift. With shift 0 all tokens see each
+    other. ValueError for a place outside the image, and for a shift below 0 or beyond a side.
 
     >>> shift_mask(np.array([[0, 2], [0, 3]]), height=4, width=4, shift=1)
     array([[ True, False],
@@ -244,7 +244,7 @@ def shift_mask(
 
 @contract
 def shift_bias(mask: Booleans[Array, "... n n"]) -> Numbers[Array, "... n n"]:
-    """What released code adds in the place of a mask: 0 where it is True, else -100. transformers' Swin v2 adds it twice.
+    """The bias that released code adds as mask: 0 where `mask` is True, else -100. transformers' Swin v2 adds it twice.
 
     >>> shift_bias(np.array([[True, False]] * 2))[0]
     array([   0, -100])

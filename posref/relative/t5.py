@@ -194,7 +194,7 @@ def bias_gradient(
     max_distance: Integer = 128,
     bidirectional: bool,
 ) -> Numbers[Array, "buckets h"]:
-    """The gradient by the table of `bias`, given that by every score: each entry is added to its bucket, `(buckets, h)`.
+    """The gradient by the table of `bias`: the gradient by each score is added to the bucket of its offset, `(buckets, h)`.
 
     >>> positions = np.array([0, 1, 2])
     >>> bias_gradient(np.ones((1, 3, 3)), positions, positions, buckets=4, max_distance=8, bidirectional=False)[:, 0]

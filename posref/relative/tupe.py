@@ -112,7 +112,7 @@ def positional_scores(
 
 @contract(position_scores="pass the scores of [CLS], the words and the extra row in front, all of them")
 def untie(position_scores: Numbers[Array, "... n+2 n+2", kept]) -> Untied:
-    """The released theta: `(..., h, n + 1, n + 1)` scores of a table with one extra row in front, into their three parts.
+    """The released scores of a table with one extra row in front, split: scores `(..., h, n + 1, n + 1)`, theta_1 and theta_2.
 
     ValueError for scores that are not square.
 

@@ -197,7 +197,7 @@ def rotate_features(
     *,
     layout: Layout,
 ) -> Numbers[Array, "... n? dim"]:
-    """x cos + turned(x) sin with an angle for every feature, a rotation where both of a pair have one: `(..., n, dim)`.
+    """x cos + turned(x) sin with one angle per feature; a pair with two equal angles is rotated: `(..., n, dim)`.
 
     Released models use it where they have two. HunYuan-VL: layout="half", and feature f rotates by w_(f mod dim/2) times the
     position on the axis of f, `sections(2 * sizes)[f]`.

@@ -92,7 +92,7 @@ PRESETS = {
 
 @contract
 def frequencies(dim: Even, base: Positive = 10000.0, *, length: Positive) -> Numbers[Array, "kept"]:
-    """Those of `rope.frequencies(dim, base)` with one full turn or more in `length`: `(kept,)`, from the first on.
+    """The first frequencies of `rope.frequencies(dim, base)`, those with at least one full turn in `length` tokens: `(kept,)`.
 
     >>> frequencies(16, length=64).round(4)
     array([1.    , 0.3162, 0.1   ])
@@ -103,7 +103,7 @@ def frequencies(dim: Even, base: Positive = 10000.0, *, length: Positive) -> Num
 
 @contract
 def step_eye(kept: Count, width: Count) -> Numbers[Array, "kept width"]:
-    """Ones at (u ceil(kept / width), u), what coefficients are without noise: columns beyond the last row have none.
+    """The coefficients without noise: 1 at (u ceil(kept / width), u), else 0; a column whose 1 is beyond the last row is 0.
 
     >>> step_eye(3, 2)
     array([[1, 0],

@@ -72,7 +72,7 @@ from posref.pairing import Layout
 
 @contract
 def skew(matrix: Signed[Array, "... d d"]) -> Numbers[Array, "... d d"]:
-    """U - U^T with U the entries above the diagonal, as in LieRE; ComRoPE reads a whole P, P - P^T: shape of `matrix`.
+    """U - U^T, U = `matrix` above the diagonal, else 0, as in LieRE: shape of `matrix`. ComRoPE has P - P^T of all of P.
 
     >>> skew(np.array([[9.0, 2.0], [5.0, 9.0]]))
     array([[ 0.,  2.],
@@ -132,7 +132,7 @@ def planes(frequencies: Signed[Array, "axes pairs"], *, layout: Layout) -> Numbe
 
 @contract
 def mixed(frequencies: Numbers[Array, "pairs"], phi: Signed[Array, "..."]) -> Numbers[Array, "... 2 2*pairs"]:
-    """RoPE-Mixed's w before training: half of the pairs read a direction, the others its normal: `(..., 2, 2 pairs)`.
+    """RoPE-Mixed's w before training: half of the pairs read direction `phi`, the other half its normal: `(..., 2, 2 pairs)`.
 
     >>> mixed(np.array([1.0, 0.1]), np.array(0.0))
     array([[ 1. ,  0.1, -0. , -0. ],
@@ -164,7 +164,7 @@ def cayley(skew: Numbers[Array, "... d d"]) -> Numbers[Array, "... d d"]:
 
 @contract
 def commutators(generators: Signed[Array, "axes d d"]) -> Numbers[Array, "axes axes d d"]:
-    """S_a S_b - S_b S_a for all pairs of axes: `(axes, axes, d, d)`. R is relative exactly if all of it is zero.
+    """S_a S_b - S_b S_a for all pairs of axes: `(axes, axes, d, d)`. R is relative if and only if all are 0.
 
     >>> commutators(skew(np.array([[[0, 1, 0], [0, 0, 0], [0, 0, 0]], [[0, 0, 0], [0, 0, 1], [0, 0, 0]]])))[0, 1]
     array([[ 0,  0,  1],

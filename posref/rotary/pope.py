@@ -87,7 +87,7 @@ def softplus(x: Signed[Array, "..."]) -> Numbers[Array, "..."]:
 
 @contract
 def clamp(phases: Signed[Array, "..."]) -> Numbers[Array, "..."]:
-    """The nearest numbers of [-2 pi, 0], from which trained phases are kept in every call: shape of `phases`.
+    """Trained phases, limited to [-2 pi, 0] as in every call of the model: shape of `phases`.
 
     >>> clamp(np.array([-7.0, -1.0, 0.5])).round(3)
     array([-6.283, -1.   ,  0.   ])

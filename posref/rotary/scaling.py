@@ -129,7 +129,7 @@ def ntk(frequencies: Numbers[Array, "dim/2"], *, factor: Factor) -> Numbers[Arra
 def dynamic_ntk(
     frequencies: Numbers[Array, "dim/2"], *, factor: Factor, length: Positive, original_length: Positive
 ) -> Numbers[Array, "dim/2"]:
-    """`ntk` by as much as a text of `length` tokens needs: s max(l, L) / L - (s - 1). `rope_type` "dynamic".
+    """`ntk` with a factor that grows with the text of l = `length` tokens: s max(l, L) / L - (s - 1). `rope_type` "dynamic".
 
     Texts up to `original_length` are untouched. Which length counts is `dynamic_length`'s matter. Errors as in `ntk`.
     Computed in float64.
@@ -241,7 +241,7 @@ def longrope(frequencies: Numbers[Array, "dim/2"], *, factors: Numbers[Array, "d
 
 @contract(fraction="a configuration calls it partial_rotary_factor", factor=FACTOR)
 def proportional(frequencies: Numbers[Array, "dim/2"], *, fraction: Fraction, factor: Factor = 1) -> Numbers[Array, "dim/2"]:
-    """The first floor(fraction h) frequencies, divided by s, and 0 for the others, which pass. `rope_type` "proportional".
+    """The first floor(fraction h) frequencies, divided by s, then 0: the other pairs do not rotate. `rope_type` "proportional".
 
     `frequencies` are those of the whole head, so half layout pairs features across it; partial rotary (`rotary_dim`) is another
     map. `fraction` is `partial_rotary_factor`.
@@ -295,7 +295,7 @@ def longrope_list(rule: ListRule, *, length: Positive, original_length: Positive
 
 @contract(factor=FACTOR, original_length=LENGTH)
 def dynamic_length(rule: LengthRule, *, lengths: Integers[Array, "calls"], original_length: Positive, factor: Factor) -> Number:
-    """The length that a program gives to `dynamic_ntk` when its calls had `lengths`, the last being now.
+    """The length that a program passes to `dynamic_ntk` in the last of its calls, whose texts had `lengths`.
 
     transformers keeps the longest until a text shorter than `original_length` resets it; mlx-lm takes the present one; vLLM
     always takes factor times original_length, so short texts too are stretched, by s^2 - s + 1.

@@ -182,7 +182,7 @@ def fingerprint(case, got):
 
 
 def named(case, got):
-    """The flags whose fingerprint leaves less than 1/64 of that of `got` unexplained.
+    """The mistakes whose fingerprint differs from the fingerprint of `got` by less than 1/64.
 
     >>> from posref import vectors
     >>> named(vectors.case("rope/half/d4-b1e4/one"), vectors.case("rope/interleaved/d4-b1e4/one").expected)
