@@ -122,7 +122,8 @@ def every_number_of_substeps():
     states = loop.after({**names, "p": reached, "size": size})["states"]
     prove_equal(states, [p, reached])
     outer = Loop(floater.encode, 0)
-    prove_equal([outer.before({"start": p})[name] for name in ("p", "states")][1], [p])
+    first = outer.before({"start": p})
+    prove_equal([first["p"], *first["states"]], [p, p])
     prove_equal(outer.after({"states": [p, reached]})["returned"], [p, reached])
     covers(floater.encode)
 

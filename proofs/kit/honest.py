@@ -14,8 +14,7 @@
   numbers with which it ends.
 * A hypothesis is in the sentence, unless its opposite is assumed too, or it says that a cell which is read is there.
 * Claims are called by their own names, on each path of a loop over all.
-* A theorem that runs turns of a loop one by one says in `argument=` what carries all of them, and covers the function. What
-  a loop begins with is compared with something else.
+* A theorem that runs turns of a loop one by one says in `argument=` what carries all of them, and covers the function.
 * The expected value of a theorem that pins a function calls that function only if the sentence names it.
 * A sentence that names a function by a name of several words, as row_maximum, has this function in `of`.
 * A call has passed an option whose name has several words, or that the sentence says is any. "With or without" has run both.
@@ -210,26 +209,8 @@ def _turns(t):
     """Turns of a loop that run one by one: that they make the whole loop is no step of the machine's."""
     if RECORD.loops and not t.argument:
         return "runs single turns of a loop, and does not say what carries all of them; pass argument="
-    for function in helpers(t.body):
-        begun = _begun(function)
-        for pair in filter(None, map(_compared, ast.walk(tree(function)))):
-            if {ast.unparse(node) for node in ast.walk(pair[-1])} & begun:
-                return f"expects {ast.unparse(pair[-1])}, with which the loop begins; write what it is"
     left = loops.not_covered()
     return f"runs turns of {left[0]}; call covers({left[0]})" if left else ""
-
-
-def _begun(function):
-    """The names that hold what a loop begins with, as it left it."""
-    found = set()
-    for node in ast.walk(tree(function)):
-        for name, value in _named(node):
-            root = value
-            while isinstance(root, (ast.Subscript, ast.Attribute)):
-                root = root.value
-            calls_before = isinstance(root, ast.Call) and getattr(root.func, "attr", "") == "before"
-            found |= {name} if calls_before or ast.unparse(root) in found else set()
-    return found
 
 
 def _nowhere():

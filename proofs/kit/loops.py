@@ -17,6 +17,7 @@ of any size, of which cells with symbolic indices are read and written.
 """
 
 import ast
+import contextlib
 import copy
 
 import numpy as np
@@ -25,10 +26,12 @@ from sympy.core.function import AppliedUndef
 
 from proofs.kit.mutants import python_function, tree
 from proofs.kit.record import RECORD
-from proofs.kit.symbols import Scalar, expression
+from proofs.kit.symbols import Scalar, expression, symbol
 from proofs.kit.verdicts import NotProved
 
 TURN, COVERED = "a turn", "all lines"  # what ran, beside the places of statements
+BEGUN = " to the first one"  # what comes before a loop leaves a name
+begun_elsewhere = set()  # (function, name) that has something else before a loop, to see who notices
 
 
 class Loop:
@@ -39,10 +42,12 @@ class Loop:
         self.first, self.k, self.end = {}, None, None  # the names before the loop, the index of a turn, that after the last
 
     def before(self, names):
-        self.first = after = self._run(self._parts()[0], names)
+        after = self._run(self._parts()[0], names)
+        self.first = after = after | {n: _more(after[n]) for f, n in begun_elsewhere if f is self.function and n in after}
         self.base = {name: value for name, value in after.items() if names.get(name, self) is not value}
-        carried = self.base.keys() & _written(self._parts()[1].body)
-        RECORD.turns += [(self.function, f"{name} to the first one", self.base[name]) for name in carried]
+        lists = {name for name, value in self.base.items() if isinstance(value, list)}
+        carried = self.base.keys() & (_written(self._parts()[1].body) | lists)
+        RECORD.turns += [(self.function, f"{name}{BEGUN}", self.base[name]) for name in carried]
         return after
 
     def turns(self, names):
@@ -182,11 +187,33 @@ def _any_turn(k, start):
     return any(s not in (k - s).free_symbols for s in k.free_symbols) and (k - start).is_zero is not False
 
 
+def _more(value):
+    """Something else in a name before a loop."""
+    return [*value, symbol("more")] if isinstance(value, list) else value + 1
+
+
+@contextlib.contextmanager
+def beginning_elsewhere(function, name):
+    """Loops of a function have something else in a name before their first turn."""
+    begun_elsewhere.add((function, name))
+    try:
+        yield
+    finally:
+        begun_elsewhere.clear()
+
+
+def begun():
+    """The names that have something before a loop which its turns change, each with the function of the loop."""
+    return list(dict.fromkeys((f, name.removesuffix(BEGUN)) for f, name, _ in RECORD.turns if name.endswith(BEGUN)))
+
+
 def covers(function):
     """NotProved if a line of the function ran in no piece of this theorem: it could do anything, at sizes that nobody runs.
 
     Nor may it be left open how often a loop over a `range` runs.
     """
+    if begun_elsewhere:
+        return  # a claim has to notice
     ran = {place for f, place in RECORD.loops if f is python_function(function)}
     for node in ast.walk(tree(python_function(function)).body[0]):
         counted = isinstance(node, ast.For) and ast.unparse(node.iter).startswith("range(")

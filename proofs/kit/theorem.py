@@ -40,7 +40,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from posref import ops
-from proofs.kit import changes, honest, language, marks, numbers, watch
+from proofs.kit import changes, honest, language, loops, marks, numbers, watch
 from proofs.kit.cases import first_failure, run_cases
 from proofs.kit.claims import prove_equal
 from proofs.kit.mutants import Tripwire, mutants, posref_run_by, python_function, swapped, tripwire
@@ -185,6 +185,7 @@ class Theorem:
         """
         if not self.of and (run := posref_run_by(self.body)):
             raise Unsound(f"{self.name} runs {run[0]}, which `of` does not name")
+        self._check_beginnings()
         made, failure = self._with_marks()
         if made.partial:
             name, word = min(made.partial.items())
@@ -208,6 +209,13 @@ class Theorem:
         if all(map(numbers.can_be_noted, functions.values())) and self.of:
             self._check_counterexamples(functions.values())
         return {name: noticed for name, noticed in left.items() if noticed != "claim"}
+
+    def _check_beginnings(self):
+        """A claim notices what each loop begins with."""
+        for function, name in loops.begun():
+            change = functools.partial(loops.beginning_elsewhere, function, name)
+            if self._failure(change, self.body, SECONDS_WITH_MARKS + self.seconds) is None:
+                raise Unsound(f"{self.name} claims the same if {name} begins with something else; compare it with what it is")
 
     def _check_expected(self, made, failure, whole):
         """What is expected has no mark of the functions that are pinned, and arrays are compared whole."""

@@ -73,6 +73,7 @@ def every_chunk():
     form = lambda x, *, state: _memory.Remembered(x + state[0], state + x[0])
     names = loop.before({"form": form, "chunk": 2, "state": s, "arrays": [x]})
     prove_that(loop.turns(names) == [0, 5, 2], "each chunk begins where the one before ends")
+    prove_that(names["outputs"] == [], "nothing is kept before the first")
     kept, now = symbols("o", 2, 1), symbols("z", 2)
     first, some = symbol("first", integer=True), symbols("y", 2, 1)
     turned = loop.turn({**names, "arrays": [Tokens(some, first)], "state": now, "outputs": [kept]}, first=first)
