@@ -930,7 +930,8 @@ PAGES = {page for folder in (ROOT, ROOT / "docs", vectors.DIRECTORY) for page in
 
 @pytest.mark.parametrize("page", sorted(PAGES), ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_commands_of_a_page_are_known(page):
-    """Options that a command has no word for are settings of the op that `--as` names; a module that is run is there."""
+    """Options that a command has no word for are settings of the op that `--as` names; a module that is run is there, with its
+    options."""
     text = page.read_text(encoding="utf-8")
     for line in re.findall(r"(?:`|^\$ |^(?=.* --))posref ([a-z][^`\n]*)", text, re.MULTILINE):
         name, *words = shlex.split(line.replace("<system>", "rope").replace("FORMAT", "json"))
@@ -938,9 +939,13 @@ def test_commands_of_a_page_are_known(page):
         _, rest = cli._parser().parse_known_args([name, *words]) if words else (None, [])
         given = {word.removeprefix("--") for word in rest if word.startswith("--")}
         assert not given or given <= inspect.signature(ops.op(words[words.index("--as") + 1]).make).parameters.keys(), line
-    for module, stage in re.findall(r"python -m ([\w.]+)(?: ([\w.]+))?", text):
+    for module, words in re.findall(r"python -m ([\w.]+)([^`\n|]*)", text):
         assert importlib.util.find_spec(module), module
-        assert module != "tests.release" or not stage or stage in stages.STAGES, stage
+        stage = re.match(r" ([\w.]+)", words)
+        assert module != "tests.release" or not stage or stage[1] in stages.STAGES, words
+        file = ROOT / module.replace(".", "/")
+        source = file / "__main__.py" if file.is_dir() else file.with_suffix(".py")
+        assert not source.is_file() or all(flag in source.read_text() for flag in re.findall(r"--[\w-]+", words)), words
 
 
 FILES = re.compile(r"\.py|output|config\.json|\./rope| -o |copy_of")

@@ -209,8 +209,10 @@ def test_one_line_commands():
 
 
 def test_named_files_exist():
-    for path in re.findall(r"`((?:posref|proofs|examples|tests)/[\w/.]*)`", text()):
-        assert (ROOT / path).exists(), path
+    pages = [*ROOT.glob("*.md"), *SYSTEMS.parent.glob("*.md"), ROOT / "posref" / "vectors" / "README.md"]
+    for page in pages:
+        for path in re.findall(r"`((?:posref|proofs|examples|tests|docs)/[\w/.]*)`", page.read_text(encoding="utf-8")):
+            assert (ROOT / path).exists(), f"{page.name}: {path}"
 
 
 if __name__ == "__main__":
