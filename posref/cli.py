@@ -954,6 +954,8 @@ def _print_contract(arguments, op, options, lines):
     end = next((i + 1 for i, line in enumerate(lines) if line.startswith("returns:")), len(op.given))
     said = {re.split("[:=]", line)[0] for line in lines[end:]}
     sizes = {name: value for name, value in settings.items() if type(value) is int and name in said}
+    if "dim: required" in lines:
+        lines = ["head_dim: as --dim" if line.startswith("head_dim=") else line for line in lines]
     print(f"{op.name} receives, in this order (the sizes are examples):")
     print("\n".join(f"  {_with_axes(line, named, sizes)}" for line in lines[:end]))
     if why and ":" not in lines[0]:

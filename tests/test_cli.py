@@ -786,7 +786,7 @@ CONTRACTS = """
 --as t5.bias | --bidirectional or --no-bidirectional: required ; returns: numbers (batch=3, heads=2, queries=5, keys=7)
 --as axes.rotate --dim 64 | x: numbers (batch=3, heads=2, tokens=7, features=64) ; --axis: required
 --as convolution.convolve | state: numbers (batch=3, rows=3, features=8)
---as rope | positions: integers (batch=3, tokens=23) ; --layout: required, one of interleaved, half
+--as rope | positions: integers (batch=3, tokens=23) ; --layout: required, one of interleaved, half ; --head-dim: as --dim
 @64 --rotary-dim 16 | x: numbers (batch=3, heads=5, tokens=23, features=64) ; --dim 16 ; --head-dim 64
 @64 --axes bnhd | x: numbers (batch=3, tokens=23, heads=5, features=64)
 @64 --axes thd | x: numbers (tokens=69, heads=5, features=64)
