@@ -7,14 +7,14 @@ Four families say where position enters attention:
 * `posref.relative`: in the scores, `s_ij -> s_ij + b(j - i)`
 * `posref.state`: in what is remembered, `S_i = f_i S_{i-1} + k_i v_i^T`
 
-`posref.attention` is the attention they enter and knows none of them, `posref.shards` the same in parts that are merged.
-Import the system you want:
+`posref.attention` is the attention itself; `posref.shards` computes attention over parts of the keys and merges the parts.
+Import the system that you want:
 
 >>> from posref.rotary import rope
 >>> rope.frequencies(4)
 array([1.  , 0.01])
 
-`posref.fast` (numba) has compiled twins of some functions, with the same names; `posref.check` tells what somebody else's
+`posref.fast` (numba) has compiled twins of some functions, with the same names; `posref.check` says what another
 implementation computes; `posref.vectors` loads the golden vectors.
 """
 

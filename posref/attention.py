@@ -256,7 +256,7 @@ def attend_by_offset(
     softcap: Positive | None = None,
     sinks: Numbers[Array, "#... #h 1", finite] | None = None,
 ) -> Numbers[Array, "... h n_query d_v"]:
-    """`attend` with a bias that depends on the offset alone, masks by rule, the rest as there: `(..., h, n_query, d_v)`.
+    """`attend` with a bias that depends only on the offset, and masks that are rules: `(..., h, n_query, d_v)`.
 
     `bias_by_offset` `(h, n_query + n_key - 1)`: entry `j - i + n_query - 1` belongs to row i and column j. Rows and columns
     are aligned at the end: causal means j <= i + n_key - n_query, a window of width w means |j - i - (n_key - n_query)| < w.

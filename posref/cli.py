@@ -1,8 +1,8 @@
 """The command line: `posref` and `python -m posref`.
 
-Exit codes: 0 fine, 1 mismatch, 2 usage or an error of posref, 130 interrupted. An error of use is one line on stderr that names
-the remedy. Every command imports what it needs when it runs. stdout is the command's: what a checked function prints goes to
-stderr.
+Exit codes: 0 yes, 1 no, 2 a wrong command or input, a full disk or an error of posref, 130 interrupted. An error of use is one
+line on stderr that names the remedy. Each command imports its modules when it runs. What a checked function prints goes to
+stderr, so stdout has only the answer.
 """
 
 import argparse

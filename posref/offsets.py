@@ -88,7 +88,7 @@ def toeplitz(
 
 @contract(by_offset="a row has n_query + n_key - 1 entries")
 def skew(by_offset: Numbers[Array, "... n_query! n_query+", kept]) -> Numbers[Array, "... n_query n_key"]:
-    """The same for values that also depend on the row: out_ij = by_offset[i, j - i + n_query - 1].
+    """`toeplitz` for values that also depend on the row: out_ij = by_offset[i, j - i + n_query - 1].
 
     `(..., n_query, n_query + n_key - 1)` to `(..., n_query, n_key)`. Row i starts n_query - 1 - i entries late, which is a
     reshape: with one spare column, entry (i, j) stands at i (n_query + n_key - 1) + j after n_query - 1 entries are dropped.

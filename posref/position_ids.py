@@ -195,7 +195,7 @@ def rerope(
     window: Count,
     leak: Factor | None = None,
 ) -> Numbers[Array, "n_query n_key"]:
-    """Offsets of ReRoPE, `(n_query, n_key)`: exact below `window`, then one, or in steps of 1/`leak` for Leaky ReRoPE.
+    """Offsets of ReRoPE, `(n_query, n_key)`: exact below `window`, then constant; Leaky ReRoPE grows by 1/`leak`.
 
     A function of the distance, unlike Self-Extend's. For causal attention: keys after the query keep their offset.
 

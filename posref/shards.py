@@ -62,7 +62,7 @@ def attend(
     row_scale: Numbers[Array, "(...) #n_query"] | None = None,
     softcap: Positive | None = None,
 ) -> State:
-    """The State of `attention.attend` over a shard of the keys, which may be none. Arguments and errors are the same.
+    """The State of `attention.attend` over one shard of the keys, which may be empty. Arguments and errors as there.
 
     >>> q, k, v = np.ones((1, 1)), np.array([[1.0], [2.0], [3.0]]), np.array([[2.0], [4.0], [6.0]])
     >>> left, right = attend(q, k[:1], v[:1], scale=1.0), attend(q, k[1:], v[1:], scale=1.0)

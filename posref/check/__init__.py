@@ -1,4 +1,4 @@
-"""Check: is somebody else's implementation what was asked for, and if not, what is it?
+"""Check: does an implementation compute what it should, and if not, what does it compute?
 
     check_rope(fn, dim=64, base=10000.0, layout="half", to=torch.from_numpy).require()
     check(fn, "alibi.bias", heads=12, form="signed").require()

@@ -25,7 +25,7 @@ def explain(source):
 
 
 def explanation(source):
-    """The same as an `Explanation`, whose layers are named tuples."""
+    """What `explain` returns, as an `Explanation`, whose layers are named tuples."""
     config = read(source)
     if diffusers.recognised(config):
         return diffusers.explanation(config)

@@ -134,7 +134,7 @@ def wy_form(k: Numbers[Array, "... n! d"], v: Values, beta: Betas, log_gates: Ga
 def quadratic(
     q: Queries, k: Keys, v: Values, beta: Betas, log_gates: Gates, *, scale: Number, state_layout: Layout, state: State = None
 ) -> Remembered:
-    """The same from the matrix of all pairs of tokens and the WY form. DeltaNet, section 3.2.
+    """The result of `recurrent`, from the matrix of all pairs of tokens and the WY form. DeltaNet, section 3.2.
 
     >>> one = np.ones((2, 1))
     >>> quadratic(one, one, 3 * one, np.ones(2), 0 * one, scale=1, state_layout="kv").output.ravel()
@@ -159,7 +159,7 @@ def chunked(
     chunk: Count,
     state: State = None,
 ) -> Remembered:
-    """The same, `chunk` tokens at a time; the last chunk may be shorter. DeltaNet, section 3.2.
+    """The result of `recurrent`, `chunk` tokens at a time; the last chunk may be shorter. DeltaNet, section 3.2.
 
     >>> one = np.ones((3, 1))
     >>> chunked(one, one, 3 * one, np.ones(3), 0 * one, scale=1, state_layout="kv", chunk=2).output.ravel()

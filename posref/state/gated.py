@@ -112,7 +112,7 @@ def recurrent(
 def quadratic(
     q: Queries, k: Keys, v: Values, log_gates: Gates, *, scale: Number, state_layout: Layout, state: State = None
 ) -> Remembered:
-    """The same from the matrix of all pairs of tokens. Yang et al., section 4.1; Dao and Gu, Eq. (7).
+    """The result of `recurrent`, from the matrix of all pairs of tokens. Yang et al., section 4.1; Dao and Gu, Eq. (7).
 
     >>> one, gates = np.ones((2, 1)), np.log(np.array([[0.5], [0.25]]))
     >>> quadratic(one, one, one, gates, scale=1, state_layout="kv").output.ravel()
@@ -129,7 +129,7 @@ def quadratic(
 def chunked(
     q: Queries, k: Keys, v: Values, log_gates: Gates, *, scale: Number, state_layout: Layout, chunk: Count, state: State = None
 ) -> Remembered:
-    """The same, `chunk` tokens at a time; the last chunk may be shorter. Yang et al., section 4.2.
+    """The result of `recurrent`, `chunk` tokens at a time; the last chunk may be shorter. Yang et al., section 4.2.
 
     >>> one, gates = np.ones((3, 1)), np.log(np.full((3, 1), 0.5))
     >>> chunked(one, one, one, gates, scale=1, state_layout="kv", chunk=2).output.ravel()

@@ -93,7 +93,7 @@ def recurrent(q: Queries, k: Keys, v: Values, decays: Decays, *, scale: Number, 
 
 @contract
 def quadratic(q: Queries, k: Keys, v: Values, decays: Decays, *, scale: Number, state: State = None) -> Remembered:
-    """The same from the matrix of all g^(i-j) q_i . k_j. Sun et al., Eq. (5).
+    """The result of `recurrent`, from the matrix of all g^(i-j) q_i . k_j. Sun et al., Eq. (5).
 
     >>> one = np.ones((1, 2, 1))
     >>> quadratic(one, one, one, np.array([0.5]), scale=1).output.ravel()
@@ -109,7 +109,7 @@ def quadratic(q: Queries, k: Keys, v: Values, decays: Decays, *, scale: Number, 
 
 @contract
 def chunked(q: Queries, k: Keys, v: Values, decays: Decays, *, scale: Number, chunk: Count, state: State = None) -> Remembered:
-    """The same, `chunk` tokens at a time; the last chunk may be shorter. Sun et al., Eq. (7).
+    """The result of `recurrent`, `chunk` tokens at a time; the last chunk may be shorter. Sun et al., Eq. (7).
 
     >>> one = np.ones((1, 5, 1))
     >>> chunked(one, one, one, np.array([0.5]), scale=1, chunk=2).output.ravel()

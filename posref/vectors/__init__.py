@@ -7,7 +7,7 @@
 
 The values were computed with 200 bits from the papers' formulas, not by posref's functions, and rounded once. Every case
 states how sensitive each element is, so that `error` can judge float32 and bfloat16 results; `README.md` beside this file
-describes the format and loads it without Python. The data are in the public domain (CC0).
+describes the format, also for other languages. The data are in the public domain (CC0).
 """
 
 import difflib

@@ -96,7 +96,7 @@ def error(case, got, model):
 
 
 def worst(case, got, model):
-    """The worst error in units of its tolerance; inf is a wrong shape, NaN or an unequal exact value.
+    """The worst error in units of its tolerance; inf for a wrong shape, for NaN, and for another value where equality is meant.
 
     With `case.gauge == "row_constant"` a constant may be added to every row (softmax does not see it): the worst pair of
     elements of a row then decides, |difference of their errors| / (sum of their tolerances). Elements of `case.ignore` may
@@ -114,7 +114,7 @@ def worst(case, got, model):
 
 
 def spread(case, got, model):
-    """The root mean square of the errors in units of their tolerances, divided by `case.rms[model]`; 0 where there is none.
+    """The root mean square of the errors in units of their tolerances, divided by `case.rms[model]`; 0 without an rms.
 
     >>> from posref import vectors
     >>> cross = vectors.case("t5/cross/h3-d4/attend")
