@@ -21,6 +21,7 @@ from posref import cli, demo, discovery, finding, ops, printed, statements, vect
 from posref.check import implementation
 from posref.relative import t5
 from posref.rotary import rope
+from posref.vectors import formats
 from tests.release import stages
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -926,13 +927,16 @@ def test_a_page_states_what_is_proved():
 
 
 PAGES = {page for folder in (ROOT, ROOT / "docs", vectors.DIRECTORY) for page in folder.glob("*.md")} - {ROOT / "CHANGELOG.md"}
+PAGES |= {*(ROOT / "docs" / "pages" / "templates").glob("*.html")}
 
 
 @pytest.mark.parametrize("page", sorted(PAGES), ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_commands_of_a_page_are_known(page):
     """Options that a command has no word for are settings of the op that `--as` names; a module that is run is there, with its
     options."""
-    text = page.read_text(encoding="utf-8")
+    text = re.sub(r"{{.*?}}", "rope", page.read_text(encoding="utf-8"))
+    text = re.sub(r"</?code>", "`", text) if page.suffix == ".html" else text
+    assert {*re.findall(r"--format (\w+)", text)} <= {*formats.FORMATS, *formats.ALIASES, "FORMAT"}
     for line in re.findall(r"(?:`|^\$ |^(?=.* --))posref ([a-z][^`\n]*)", text, re.MULTILINE):
         name, *words = shlex.split(line.replace("<system>", "rope").replace("FORMAT", "json"))
         assert name in cli.COMMANDS, line
