@@ -1,4 +1,4 @@
-"""Symptoms: what people see, in their words, with the mistakes that show it and the command that distinguishes them."""
+"""Symptoms: what people see, in their words, with the mistakes that cause it and the command that names the right one."""
 
 from typing import NamedTuple
 
@@ -92,7 +92,7 @@ SMALL = "a the is are it in of or and to from as on with that not no only some i
 
 
 def found(words: str) -> list[Symptom]:
-    """The symptoms that share most words with these; none where not one word is theirs.
+    """The symptoms that share the most words with `words`; none if no symptom shares a word.
 
     >>> [symptom.sees for symptom in found("garbage after 4096 tokens")]
     ['Short texts are right; beyond some length the text turns to nonsense.']

@@ -39,8 +39,8 @@ class Tensor:
 class Program:
     """A command as a function: each call is one line to its stdin, each answer one line from its stdout.
 
-    It is started at the first call, and again if it ended after an answer. RuntimeError for an answer
-    `{"error": ..}`, for what is no answer, and for none in time.
+    The program is started at the first call, and again if it ended after an answer. RuntimeError for an answer
+    `{"error": ..}`, for a line that is no answer, and if no answer comes in time.
     """
 
     def __init__(self, command: str, op: str, names: Iterable[str], settings: Iterable[str] = ()):

@@ -141,7 +141,7 @@ def released(model):
 
 
 def kernels(pattern="*"):
-    """Cases of the size of a kernel, as recipes: `posref.vectors.recipes` makes the inputs, and picks what is compared.
+    """Cases at the sizes of kernels, as recipes: `posref.vectors.recipes` makes the inputs and selects the outputs to compare.
 
     >>> [c.id for c in kernels("rope/kernel/d*")]
     ['rope/kernel/decode-h4-k2-n1-m4097-d128']
