@@ -101,6 +101,7 @@ class Claims:
         self.names = set()  # of marks that claims see
         self.read = {}  # (function, part, axis) -> indices at which claims see it
         self.met = {}  # name of a mark -> cells that claims see
+        self.apart = set()  # functions of which a claim compares results with something else than their results
         self.subjects = re.sub(EXPECTED, " ", said)
         self.failed = False  # whether a fact is false of marked results
         self.partial = {}  # function -> what claims make of its results and the sentence does not say
@@ -110,11 +111,19 @@ class Claims:
         shown = False
         for a, b in zip(left.ravel(), right.ravel(), strict=True):
             self.expected |= self._functions(_marks_in(b))
+            self._note_apart(a, b)
+            self._note_apart(b, a)
             marks = _marks_in(a - b)
             if marks and not (shown and all(map(self._known, marks))) and self._differ(a, b):
                 shown = self._is_said(a, b)
                 if shown:
                     self._note(marks)
+
+    def _note_apart(self, side, other):
+        """Functions of which results are on one side alone; two results and 0 are two sides of a claim about both."""
+        marks = _marks_in(side)
+        if other != 0 or len(set(map(_name, marks))) == 1:
+            self.apart |= self._functions(marks) - self._functions(_marks_in(other))
 
     def _differ(self, a, b):
         try:

@@ -204,6 +204,9 @@ class Theorem:
                 raise Unsound(
                     f"{self.name} claims the same of {name.rpartition('.')[2]} with its {kin}; compare what it returns"
                 )
+        seen = [f for name, f in functions.items() if failure is None and name in made.seen - made.apart]
+        if alike := next((f.__name__ for f in seen if honest.says_alone(self, f)), ""):
+            raise Unsound(f"{self.name} compares {alike} with itself alone, and says what it returns; compare it with that")
         if whole and (lying := made.left_lying()):
             raise Unsound(f"{self.name} calls {lying[0].rpartition('.')[2]} and claims nothing of that result; compare each")
         if all(map(numbers.can_be_noted, functions.values())) and self.of:

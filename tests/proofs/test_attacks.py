@@ -1546,6 +1546,28 @@ def test_what_a_loop_begins_with_is_compared_with_something_else(name):
         t.check_results()
 
 
+ITSELF = {  # what is so of double and of others that the sentence may speak of
+    "at twice the argument": lambda x: (double(2 * x), 2 * double(x)),
+    "one further": lambda x: (double(x + 1), double(x) + 2),
+    "their difference": lambda x: (double(x + 1) - double(x) - 2, 0 * x),
+    "each entry alone": lambda x: (double(x)[:1], double(x[:1])),
+    "of the negative": lambda x: (-double(x), double(-x)),
+}
+
+
+@pytest.mark.parametrize("said", ["The sum double(x) is x + x + 7.", "It is 3 x: a difference."])
+@pytest.mark.parametrize("name", ITSELF)
+def test_what_a_function_is_is_not_shown_by_itself(name, said):
+    def body():
+        prove_equal(*ITSELF[name](symbols("x", 2)))
+
+    body.__doc__ = said
+    t = theorem(of=[double], sizes="one")(body)
+    t.prove()
+    with pytest.raises(Unsound, match="compares double with itself alone, and says what it returns; compare it with that"):
+        t.check_results()
+
+
 MADE = {  # what a claim compares in the place of a result, which a wrong result may share with it
     "squares": lambda y: y**2,
     "the square of its length": lambda y: y @ y,
