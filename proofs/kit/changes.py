@@ -36,9 +36,9 @@ def longer(value, *_):
     return np.concatenate([value, value]) if isinstance(value, np.ndarray) and np.ndim(value) else value
 
 
-def zero(value, *_):
-    """Zeros, of which a matrix has another rank."""
-    return 0 * value if isinstance(value, KNOWN) and kind_of(value) != "b" else value
+def numbers_by(change):
+    """The change that makes other numbers of numbers, and leaves masks."""
+    return lambda value, *_: change(value) if isinstance(value, KNOWN) and kind_of(value) != "b" else value
 
 
 def negative(value, *_):
@@ -71,6 +71,8 @@ KIN = {
     "last axis backwards": backwards(-1),
     "last entry moved": last_moved,
     "entries a millionth larger": moved_a_little,
+    "entries one larger": numbers_by(lambda value: value + 1),
+    "double": numbers_by(lambda value: 2 * value),
 }
 
 
@@ -134,7 +136,7 @@ def storing(function):
 
 def zeros(function):
     """A function that returns zeros: for controls, since a fact about symbols alone would notice it."""
-    return returning(function, zero)
+    return returning(function, numbers_by(lambda value: 0 * value))  # of which a matrix has another rank
 
 
 def ways(function):

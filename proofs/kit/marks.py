@@ -102,6 +102,7 @@ class Claims:
         self.read = {}  # (function, part, axis) -> indices at which claims see it
         self.met = {}  # name of a mark -> cells that claims see
         self.apart = set()  # functions of which a claim compares results with something else than their results
+        self.plain = set()  # those of which it compares an entry, and not what is made of it
         self.subjects = re.sub(EXPECTED, " ", said)
         self.failed = False  # whether a fact is false of marked results
         self.partial = {}  # function -> what claims make of its results and the sentence does not say
@@ -138,6 +139,7 @@ class Claims:
         left, right = ({_read(mark)[0] for mark in marks} for marks in outer)
         made, also = map(_made, (a, b), outer)
         expected = not left & right and ((left and not made) or (right and not also))  # one side is what the other has to be
+        self.plain |= left | right if expected else set()
         word = "" if expected else made or also
         if not word or re.search(SAID[word], self.subjects, re.I):
             return True

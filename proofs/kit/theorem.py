@@ -199,14 +199,9 @@ class Theorem:
             unseen = noticed == "nothing" and self._carries(name, functions, alone)
             if unseen or (whole and name in made.results.called):
                 raise Unsound(f"{self.name} claims nothing that depends on what {name.rpartition('.')[2]} returns")
-            asked = noticed == "claim" and not made.is_made()
-            if asked and (kin := self._overlooks(functions[name], functions.values())):
-                raise Unsound(
-                    f"{self.name} claims the same of {name.rpartition('.')[2]} with its {kin}; compare what it returns"
-                )
-        seen = [f for name, f in functions.items() if failure is None and name in made.seen - made.apart]
-        if alike := next((f.__name__ for f in seen if honest.says_alone(self, f)), ""):
-            raise Unsound(f"{self.name} compares {alike} with itself alone, and says what it returns; compare it with that")
+            if noticed == "claim" and not made.is_made() and honest.says_what(self, functions[name]):
+                self._check_kin(functions[name])
+        self._check_said(made, [f for name, f in functions.items() if failure is None and name in made.seen])
         if whole and (lying := made.left_lying()):
             raise Unsound(f"{self.name} calls {lying[0].rpartition('.')[2]} and claims nothing of that result; compare each")
         if all(map(numbers.can_be_noted, functions.values())) and self.of:
@@ -270,15 +265,27 @@ class Theorem:
                 return "claim"
         return "error" if failures[0] else "nothing"
 
-    def _overlooks(self, function, functions):
-        """In words, the kin of results with which all claims hold of a theorem that says what the function is."""
-        noted, seconds = [f for f in functions if numbers.can_be_noted(f)], SECONDS_WITH_MARKS + self.seconds
-        for word in changes.KIN if function in noted and honest.says_what(self, function) else ():
+    def _check_said(self, made, seen):
+        """Where the sentence says what a function returns, a claim compares an entry with something else, or notices kin."""
+        for f in (f for f in seen if honest.says_alone(self, f)):
+            if marks.full_name(f) not in made.apart:
+                raise Unsound(
+                    f"{self.name} compares {f.__name__} with itself alone, and says what it returns; compare it with that"
+                )
+            if made.results.slopes or marks.full_name(f) not in made.plain:
+                self._check_kin(f)
+
+    def _check_kin(self, function):
+        """Claims notice results that have much in common with the right ones."""
+        noted, seconds = (
+            [f for f in map(python_function, self.of) if numbers.can_be_noted(f)],
+            SECONDS_WITH_MARKS + self.seconds,
+        )
+        for word in changes.KIN if function in noted else ():
             made = []
             change = functools.partial(changes.returning_kin, function, noted, changes.KIN[word], made)
             if self._failure(change, self.body, seconds) is None and any(made):
-                return word
-        return ""
+                raise Unsound(f"{self.name} claims the same of {function.__name__} with its {word}; compare what it returns")
 
     def _of_no_result(self, control, functions):
         """Whether a control is refuted in the same words whatever these functions return."""
