@@ -98,11 +98,13 @@ def invariant_when_keys_alone_move():
 
 @theorem(of=[deberta.position_index], sizes="all K; all offsets", as_written="formula")
 def ends_are_asymmetric():
-    """delta(i, j) + delta(j, i) is 2K for |j - i| < K and 2K - 1 beyond: offsets from K on have row 0 to themselves, those from
-    -K on share the last row with offset 1 - K."""
+    """delta(i, j) + delta(j, i) is 2K for |j - i| = t < K and 2K - 1 beyond: offsets from K on have row 0 to themselves, those
+    from -K on share the last row with offset 1 - K."""
     t = symbol("t", integer=True, nonnegative=True).e
     both = lambda offset: sum(deberta.position_index(filled((1,), o), span=K).at(0) for o in (offset, -offset))
-    prove_equal([both(index(K)), both(K), both(K + 1 + t)], [2 * K, 2 * K - 1, 2 * K - 1])
+    with assuming(sp.Le(t, K - 1)):
+        prove_equal([both(t)], [2 * K])
+    prove_equal([both(K), both(K + 1 + t)], [2 * K - 1] * 2)
 
 
 @ends_are_asymmetric.control
