@@ -353,11 +353,11 @@ class Question:
     def _near(self, got: np.ndarray, answer: np.ndarray, model: str, where: Any = ...) -> bool:
         """Whether most elements are nearer than halfway, in digits, from exact to unrelated: else no bound will hold them.
 
-        Nor will it where one is finite and the other is not.
+        Nor will it where one alone is NaN, or infinite.
         """
         if self.gauge != "none" or not answer.size:
             return True
-        if (np.isfinite(got) != np.isfinite(answer))[where].any():
+        if any((kind(got) != kind(answer))[where].any() for kind in (np.isnan, np.isinf)):
             return False
         every = slice(None, None, answer.size // SAMPLE | 1)  # an odd step meets all features
         some, sample, exact = (y[where].ravel()[every] for y in (got, answer, self.tolerance[model]))
@@ -406,18 +406,22 @@ def together(*mistakes: Mistake) -> Mistake:
 
 
 def ratios(got: np.ndarray, expected: np.ndarray, bound: np.ndarray) -> np.ndarray:
-    """Every error in units of what is allowed; what is not finite in both is as expected."""
+    """Every error in units of what is allowed; NaN, and an infinity of its sign, are as expected where they are expected."""
     with np.errstate(all="ignore"):
-        error = np.abs(got - expected)
-        ratio = np.asarray(error / bound)
+        ratio = np.asarray(np.abs(got - expected) / bound)
     if ratio.max(initial=0.0) < np.inf:
         return ratio
-    ratio = np.where(error == 0, 0.0, ratio)
-    return np.where(np.isfinite(got) | np.isfinite(expected), np.where(np.isnan(ratio), np.inf, ratio), 0.0)
+    same = (got == expected) | (np.isnan(got) & np.isnan(expected))
+    return np.where(same, 0.0, np.where(np.isnan(ratio), np.inf, ratio))
 
 
 def distance(got: np.ndarray, expected: np.ndarray, bound: np.ndarray, gauge: str = "none") -> float:
-    """The worst error in units of what is allowed; with "row_constant" up to a constant in every row."""
+    """The worst error in units of what is allowed; with "row_constant" up to a constant in every row.
+
+    >>> infinite = np.array([-np.inf])
+    >>> distance(infinite, infinite, np.ones(1)), distance(np.array([np.nan]), infinite, np.ones(1))
+    (0.0, inf)
+    """
     if got.shape != expected.shape:
         return float("inf")
     if gauge == "row_constant":

@@ -490,7 +490,7 @@ def _advice(caller: Caller, op: Op, error: Misbehaved) -> str:
     """What to do about a call that failed, if no other call works."""
     if caller.plain and "torch" in sys.modules and "numpy.ndarray" in str(error):
         return "It received numpy arrays; if it expects tensors, pass to=torch.from_numpy."
-    contract = f"The contract is fn({', '.join(op.given)})"
+    contract = f"The contract is fn({', '.join(caller.received)})"
     if where := error.__cause__ and line_of(error.__cause__):
         raised = type(error.__cause__).__name__
         return f"Debug {where}, which raised {raised}. {contract}; wrap the function if it expects others."

@@ -103,7 +103,7 @@ class Report:
         lines = [f"  Diagnosis: {sentence}{_error(finding)}." for sentence, finding in said.items()]
         if self.diagnosis and self.ruled_out:
             near = "".join(f" (nearest: {name}, {ratio:.3g} times what rounding allows)" for name, ratio in self.nearest[:1])
-            lines.append(f"  Ruled out: {self.ruled_out} other hypotheses{near}.")
+            lines.append(f"  Ruled out: {self.ruled_out} other {'hypothesis' if self.ruled_out == 1 else 'hypotheses'}{near}.")
         elif self.ruled_out and not self.diagnosis:
             nearest = "; ".join(f"{name}, {ratio:.3g} times what rounding allows" for name, ratio in self.nearest)
             lines.append(f"  Diagnosis: none of {self.ruled_out} hypotheses fits.{f' Nearest: {nearest}.' if nearest else ''}")

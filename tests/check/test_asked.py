@@ -133,8 +133,8 @@ def in_shell(name, value):
 
 def test_a_refusal_says_what_the_option_is_for(asked):
     code, said = asked("converters:tells", *WAYS["rope"].split(), "--layer", "3")
-    assert (code, said) == (2, "posref: --as rope has no --layer; leave it out. It is for: with --config or the --preset of a "
-                            "model, the layer\n")  # fmt: skip
+    purpose = "which layer, if --config or --preset names a model"
+    assert (code, said) == (2, f"posref: --as rope has no --layer; leave it out. It is for: {purpose}\n")
     code, said = asked("converters:tells", *WAYS["preset"].split(), "--exponent-dim", "3")
     assert (code, "--preset bloom_176b has no --exponent-dim" in said) == (2, True)
 

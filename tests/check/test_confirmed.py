@@ -6,6 +6,7 @@ import pytest
 from posref.check import check
 from posref.ops import NotHere
 from posref.ops.common import rounded
+from posref.rotary import rope
 
 UNSAID = "would explain this output, but not the output of n_query=33, n_key=33 without gaps."
 
@@ -145,6 +146,31 @@ def test_scores_far_from_0_show_what_stands_for_masked_ones(attend, name):
     report = check(attend, "attention.attend", scale=SCALE)
     assert [each.name for each in report.diagnosis] == ([name] if name else [])
     assert report.ok == (name is None), str(report)
+
+
+def softmax_of(attend):
+    """The weights alone: of keys and values that are the rows of the identity."""
+    return lambda scores, mask: attend(scores / SCALE, np.eye(scores.shape[-1]), np.eye(scores.shape[-1]), mask)
+
+
+def turned_first(attend):
+    def rotated(q, k, v, query_positions, key_positions, mask=True):
+        q, k = (
+            rope.rotate(x, *rope.tables(p[:, None], rope.frequencies(8)), layout="half")
+            for x, p in ((q, query_positions), (k, key_positions))
+        )
+        return attend(q, k, v, mask)
+
+    return rotated
+
+
+@pytest.mark.parametrize(("least", "names"), [(0.0, ["exp_underflows"]), (-np.inf, [])])
+@pytest.mark.parametrize(("made", "op"), [(softmax_of, "attention.softmax"), (turned_first, "rope.attend")])
+def test_scores_far_from_0_are_asked_where_scores_are_given_or_rotated(made, op, least, names):
+    settings = {"scale": SCALE, "layout": "half", "dim": 8} if op == "rope.attend" else {}
+    report = check(made(with_a_maximum_of_at_least(least)), op, **settings)
+    assert [each.name for each in report.diagnosis] == names, str(report)
+    assert report.ok == (not names)
 
 
 def convolved(x, kernel, bias, state):

@@ -6,13 +6,13 @@ right answer, without a fitted number. Where the right answer is its own variati
 
 import inspect
 import re
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 import pytest
 
 from posref import ops, vectors
-from posref.check import check, diagnose, edits, fitted, general, tensors
+from posref.check import check, diagnose, edits, fitted, general, indices, tensors
 from posref.check.engine import Question, distance
 from posref.check.other_settings import hypotheses as settings_tried
 from posref.check.ranged import models
@@ -85,7 +85,7 @@ def equals(question, name, got, said):
         return said == ("constant_output" if got.any() else "nothing_computed") and (got == got.flat[0]).all()
     others = (
         question.op.mistakes | ops.further(question.op) | dict(settings_tried(question)) | dict(general.hypotheses(question))
-    ) | dict(fitted.hypotheses(question, got))
+    ) | dict(chain(fitted.hypotheses(question, got), indices.hypotheses(question, got)))
     others |= dict(of_a_part(question, got, question.op.mistakes.items))
     known = [others.get(each) for each in (said.split(" and ") if said not in others else [said])]
     if None in known:

@@ -150,6 +150,28 @@ def test_a_static_schedule_is_called_that_and_not_another_length():
     assert "length=" not in fixed.diagnosis[0].sentence
 
 
+def following(longest):
+    """Frequencies of dynamic NTK with factor 2 for each text, or for the longest one of a list until now."""
+
+    def rotate(x, p):
+        lengths = [*longest, int(p.max()) + 1] if longest else [int(p.max()) + 1]
+        longest[:] = longest and [max(lengths)]
+        return turned(ntk(1e4, 2 * max(2048, *lengths, 0) / 2048 - 1))(x, p)
+
+    return rotate
+
+
+@pytest.mark.parametrize("length", [{}, {"length": 2048}, {"length": 4096}], ids=str)
+def test_frequencies_that_follow_the_length_are_right_with_or_without_a_length(length):
+    asked = {"dim": DIM, "layout": "half", "schedule": "dynamic_ntk", "factor": 2.0, "original_length": 2048, **length}
+    right = check_rope(following([]), **asked)
+    assert right.ok, right
+    assert any("follow that of each text" in line for line in right.ambiguous) == bool(length)
+    assert [each.name for each in check_rope(following([2048]), **asked).diagnosis] == ["longest_length_kept"]
+    fixed = check_rope(turned(ntk(1e4, 3)), **asked)
+    assert fixed.ok == (length == {"length": 4096}), fixed
+
+
 def narrow(width, over):
     """The first features turn, with the exponent over another width."""
     theta = [1e4 ** (-2 * t / over) for t in range(width // 2)]
@@ -166,6 +188,8 @@ def test_fewer_features_turn_than_asked(dim):
     for settings, name in zip(asked, ("wrong_base 10000", None, "wrong_base 10000"), strict=True):
         report = check_rope(narrow(16, dim), dim=dim, layout="half", **settings)
         assert [finding.name for finding in report.diagnosis] == [" and ".join(filter(None, ("rotary_dim 16", name)))], report
+    report = check_rope(narrow(8, 16), dim=dim, rotary_dim=16, layout="half")  # as is: base 100 over 8 features
+    assert [finding.name for finding in report.diagnosis] == ["rotary_dim 8 and exponent_dim 16"], report
     report = check_rope(narrow(16, dim), dim=dim, layout="half")
     assert [finding.name for finding in report.diagnosis] == [f"rotary_dim 16 and exponent_dim {dim}"], report
 

@@ -389,12 +389,13 @@ def _laws(question: Question, base: Base, fit: Fit, exact: Fit, turning: Any = N
 
 
 def _bases_over(a: Arguments, slope: float, turning: Any, digits: int) -> Iterator[tuple[float, int]]:
-    """Bases by the width of the exponent: that of the features that turn comes before that of those that were to turn."""
+    """Bases by the width of the exponent, the base that was asked for first: else that of the features that turn, then that of
+    those that were to turn."""
     given, asked = a.get("frequencies") is not None, a.get("exponent_dim") or (a.dim if turning is None else 2 * len(turning))
     slope = slope / a.dim if given else slope * np.log(a.base) / asked
-    for width in dict.fromkeys((asked, a.dim)):
-        if abs(slope * width) <= FARTHEST:
-            yield float(f"{np.exp(slope * width):.{digits}g}"), width if given or width != asked else 0
+    near = [width for width in dict.fromkeys((asked, a.dim)) if abs(slope * width) <= FARTHEST]
+    found = [(float(f"{np.exp(slope * width):.{digits}g}"), width if given or width != asked else 0) for width in near]
+    yield from sorted(found, key=lambda each: each[0] != a.base)
 
 
 def _known_schedules(a: Arguments, theirs: np.ndarray, turning: Any, digits: int) -> Iterator[schedules.Known]:
@@ -693,5 +694,6 @@ def where_scaled(ratio: np.ndarray, exact: np.ndarray) -> str:
     if not last[wrong].any():
         part = f"the ramp of the schedule is another one: pairs {blended[0]} to {blended[-1]} are blended"
     else:
-        part = f"those that are kept are right; those that are blended or divided by {divided[-1]:.4g} are not"
+        others = f"of those that are blended or divided by {divided[-1]:.4g}"
+        part = f"those that are kept are right; {others} {len(wrong)} of {(~kept).sum()} are not"
     return f"; {part}"

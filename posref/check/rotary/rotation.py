@@ -14,7 +14,8 @@ from posref.check.report import Report
 from posref.check.rotary import schedules
 from posref.check.tensors import as_float64
 from posref.ops import Mistake
-from posref.rotary import scaling
+from posref.ops.scaling import ByLength
+from posref.rotary import rope, scaling
 
 LARGEST = 10**8  # every position up to it may be a limit or a modulus, and is tried
 WIDEST = 2**16
@@ -60,9 +61,10 @@ def check_rope(
 
     The first `rotary_dim` features turn, all `dim` by default. Frequencies are base^(-2t/exponent_dim), in radians per
     position: `base` is 10000 and `exponent_dim` is `rotary_dim` by default; pass `exponent_dim=dim` where the exponent runs
-    over the head. `schedule` scales them: a function of `posref.rotary.scaling` by name, with its keywords. Or pass
-    `frequencies` `(rotary_dim/2,)`; 0 for pairs that do not turn. The report says if they are a known schedule. A function
-    makes them of the length of a text, which is the largest position of the batch and one.
+    over the head. `schedule` scales them: a function of `posref.rotary.scaling` by name, with its keywords; those of
+    "dynamic_ntk" follow the length of each text where no `length` is given. Or pass `frequencies` `(rotary_dim/2,)`; 0 for
+    pairs that do not turn. The report says if they are a known schedule. A function makes them of the length of a text, which
+    is the largest position of the batch and one.
 
     `magnitude` multiplies cos and sin (YaRN, LongRoPE), 1 by default; where YaRN is asked for and `magnitude` is not
     given, that of YaRN is right too, and the report says so. `sign=-1` is a turn by -m;
@@ -99,6 +101,9 @@ def check_rope(
     asked: dict[str, Any] = {"dim": int(width), "layout": layout}
     asked |= {"head_dim": int(dim)} if width < dim else {}
     op = ops.op("rope.rotate")
+    following = _following(schedule, width, base, settings) if frequencies is None and exponent_dim is None else None
+    if following is not None and "length" not in settings:
+        schedule, base, frequencies, settings = None, None, following, {}
     if schedule is not None:
         asked["frequencies"], wrong, more, known = _scheduled(schedule, width, base, exponent_dim, frequencies, settings)
         asked["base"] = known.settings["base"]
@@ -132,8 +137,14 @@ def check_rope(
         asked |= {"positions": "shared"} if ways["positions"] == "shared" else {}
         words = f"; called as {convention} with tables {form}: frequencies and positions were given, not checked"
     for name, part in enumerate(parts):
-        ask = partial(check, part, op, to=to, to_positions=to_positions, axes=axes, model=model, seed=seed)
+        ways_of_asking: dict[str, Any] = {"to": to, "to_positions": to_positions, "axes": axes, "model": model, "seed": seed}
+        ask = partial(check, part, op, **ways_of_asking)
         report = ask(**asked)
+        if following is not None and "length" in settings and not report.ok:
+            plain = {name: value for name, value in asked.items() if name != "base"} | {"frequencies": following}
+            own_length = check(part, "rope.rotate", **ways_of_asking, **plain)
+            report = _of_its_text(report, own_length, settings["length"])
+            known = None if report is own_length else known
         again = ask(**asked, magnitude=own) if own and _of_magnitude(report) else report
         if again is not report and (again.ok or again.diagnosis) and not _of_magnitude(again):
             report = again
@@ -147,6 +158,22 @@ def check_rope(
             )
             break
     return report
+
+
+def _following(schedule: str | None, width: int, base: float | None, settings: dict[str, Any]) -> ByLength | None:
+    """Frequencies of a schedule that follow the length of a text, as in a model; None for others, and without its numbers."""
+    if schedule != "dynamic_ntk" or settings.keys() - {"length"} != {"factor", "original_length"}:
+        return None
+    unscaled = rope.frequencies(width, _law(width, base, None)["base"])
+    return ByLength(unscaled, settings["original_length"], factor=settings["factor"])
+
+
+def _of_its_text(report: Report, following: Report, length: int) -> Report:
+    """The second report where frequencies that follow the length of each text are right, or were right before a longer one."""
+    if following.ok:
+        words = f"the length: your frequencies follow that of each text; pass frequencies= to demand those of {length} tokens."
+        following.ambiguous.append(words)
+    return following if following.ok or any(each.name == "longest_length_kept" for each in following.diagnosis) else report
 
 
 def _of_magnitude(report: Report) -> bool:

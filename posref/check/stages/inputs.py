@@ -117,30 +117,45 @@ def far_scores(report: Report, caller: Caller, first: engine.Question) -> None:
     The scores of one row differ by more than float32 rounds them, and by far less than they are from 0.
     """
     a, wide = first.a, {caller.given, caller.dtype} <= {"float32", "float64"}
-    turned, softmax = {"base", "frequencies"} & a.keys(), attention.softmax in steps(first.op.spec)
-    if not report.ok or not wide or turned or not softmax or not {"q", "k", "scale"} <= a.keys():
+    if not report.ok or not wide or attention.softmax not in steps(first.op.spec):
         return
-    near = np.resize(NEAR, a.q.shape[-2])[:, None]
-    q = near / (np.abs(a.scale) * a.k.shape[-1]) * np.ones_like(a.q)
-    far = {"q": q.astype(np.float32).astype(float), "k": 1 + a.k / 16}  # who adds -10000 to masked scores hides them here too
+    turned = {"base", "frequencies"} & a.keys()
+    if turned and "mask" in a and "mask" not in {*caller.received, *caller.named}:
+        return  # it makes the causal mask itself, perhaps of the positions
+    far = _far_scores(a)
+    if not far:
+        return
+    near = np.resize(NEAR, a[next(iter(far))].shape[-2])[:, None]
     words = f"scores near {', '.join(f'{number:g}' for number in NEAR)}"
     _contents(report, caller, first, Arguments(a | far), words, lambda got: FINITE_MASKS | _lost_rows(got, near))
+
+
+def _far_scores(a: Arguments) -> dict[str, np.ndarray]:
+    """Scores, or queries and keys that give them; where these turn, all are at one position, so that none does."""
+    if "scores" in a:
+        far = np.resize(NEAR, a.scores.shape[-2])[:, None] + a.scores / 16
+        return {"scores": far.astype(np.float32).astype(float)}
+    places = [name for name in ("query_positions", "key_positions") if name in a]
+    if not {"q", "k", "scale"} <= a.keys() or ({"base", "frequencies"} & a.keys() and len(places) < 2):
+        return {}
+    q = np.resize(NEAR, a.q.shape[-2])[:, None] / (np.abs(a.scale) * a.k.shape[-1]) * np.ones_like(a.q)
+    far = {"q": q.astype(np.float32).astype(float), "k": 1 + a.k / 16}  # who adds -10000 to masked scores hides them here too
+    return far | {name: np.zeros_like(a[name]) for name in places if {"base", "frequencies"} & a.keys()}
 
 
 def _lost_rows(got: np.ndarray, near: np.ndarray) -> dict[str, Mistake]:
     """Rows that are 0 or not finite though their keys have values, where the scores of all of them have one sign."""
     lost, high = (~np.isfinite(got) | (got == 0)).all(axis=-1, keepdims=True), (near > 0) & ~np.isfinite(got[..., :1])
-    signs = {"underflows": lost & ~high, "overflows": lost & high}
-    return {
-        f"exp_{verb}": Mistake(
-            result(partial(_where_lost, rows, got)),
-            f"rows whose scores are all near {' or '.join(f'{n:g}' for n in np.unique(near[rows.any(axis=(0, 1))]))} are lost: "
-            f"exp {verb}",
-            remedy="Subtract from all scores of a row the largest one that may be seen, in every block, and no masked one.",
-        )
-        for verb, rows in signs.items()
-        if got.ndim == 4 and rows.any()
-    }
+    signs, found = {"underflows": lost & ~high, "overflows": lost & high}, {}
+    for verb, rows in signs.items():
+        if got.ndim >= 2 and rows.any():
+            scores = " or ".join(f"{n:g}" for n in np.unique(near[rows.any(axis=(*range(got.ndim - 2),))]))
+            found[f"exp_{verb}"] = Mistake(
+                result(partial(_where_lost, rows, got)),
+                f"rows whose scores are all near {scores} are lost: exp {verb}",
+                remedy="Subtract from all scores of a row the largest one that may be seen, in every block, and no masked one.",
+            )
+    return found
 
 
 def _where_lost(rows: np.ndarray, got: np.ndarray, y: Any, a: Arguments) -> Any:
