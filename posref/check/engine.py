@@ -128,6 +128,7 @@ class Question:
         return self._bounds[name, model]
 
     def _bounds_of(self, wrong: Wrong, models: Collection[str]) -> dict[str, np.ndarray]:
+        """The same in several models, from one run; where infinity times 0 came on the way, the bound of the right answer."""
         otherwise = {each: np.asarray(self.tolerance.get(each, np.zeros(1)).max(initial=0)) for each in models}
         try:
             u, spec = units(*models), self.op.spec
@@ -135,8 +136,7 @@ class Question:
                 made = allowed(wrong(lambda **a: spec(**lifted(a, u)), lifted(self.a, u)), u)[1]
         except NO_ANSWER:
             made = otherwise
-        finite = {each: np.where(np.isnan(made[each]), otherwise[each], made[each]) for each in models}
-        return {each: bound + self._inside(each) for each, bound in finite.items()}  # nan: infinity times 0 on the way
+        return {each: np.where(np.isnan(made[each]), otherwise[each], made[each]) + self._inside(each) for each in models}
 
     def ask(self, got: np.ndarray, stages: Stages | None = None) -> Found:
         """Which formula gave this output: the right one, a mistake, what `stages` reads, or two mistakes, where asked."""

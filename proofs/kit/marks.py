@@ -102,7 +102,7 @@ class Claims:
         self.read = {}  # (function, part, axis) -> indices at which claims see it
         self.met = {}  # name of a mark -> cells that claims see
         self.apart = set()  # functions of which a claim compares results with something else than their results
-        self.plain = set()  # those of which it compares an entry, and not what is made of it
+        self.plain = set()  # functions of which a claim compares an entry itself, no square or sum of entries
         self.subjects = re.sub(EXPECTED, " ", said)
         self.failed = False  # whether a fact is false of marked results
         self.partial = {}  # function -> what claims make of its results and the sentence does not say

@@ -172,6 +172,18 @@ def test_frequencies_that_follow_the_length_are_right_with_or_without_a_length(l
     assert fixed.ok == (length == {"length": 4096}), fixed
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"factor": 0.5, "original_length": 2048}, "^scaling.dynamic_ntk: factor is 0.5, expected a finite number"),
+        ({"factor": 2.0}, "dynamic_ntk needs original_length; it takes factor, length, original_length"),
+    ],
+)
+def test_numbers_of_dynamic_ntk_that_make_no_sense_are_refused_in_their_own_words(settings, words):
+    with pytest.raises(ValueError, match=words):
+        check_rope(lambda x, p: x, dim=DIM, layout="half", schedule="dynamic_ntk", **settings)
+
+
 def narrow(width, over):
     """The first features turn, with the exponent over another width."""
     theta = [1e4 ** (-2 * t / over) for t in range(width // 2)]

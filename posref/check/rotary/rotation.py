@@ -165,7 +165,9 @@ def _following(schedule: str | None, width: int, base: float | None, settings: d
     if schedule != "dynamic_ntk" or settings.keys() - {"length"} != {"factor", "original_length"}:
         return None
     unscaled = rope.frequencies(width, _law(width, base, None)["base"])
-    return ByLength(unscaled, settings["original_length"], factor=settings["factor"])
+    following = ByLength(unscaled, settings["original_length"], factor=settings["factor"])
+    following(1)  # which refuses a factor or a length that makes no sense
+    return following
 
 
 def _of_its_text(report: Report, following: Report, length: int) -> Report:

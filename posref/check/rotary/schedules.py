@@ -39,7 +39,7 @@ def asked(
     naming settings that do not fit."""
     op = ops.op(f"scaling.{schedule}")
     own = {name: p.default for name, p in signature(op.spec).parameters.items() if name not in ("dim", "base")}
-    absent = [name for name, default in own.items() if default is Parameter.empty and name not in settings]
+    absent = [name for name, default in own.items() if default is Parameter.empty and name not in (*settings, "length")]
     unknown = [name for name in settings if name not in own]
     if absent or unknown:
         words = [f"{verb} {', '.join(names)}" for verb, names in (("needs", absent), ("has no", unknown)) if names]
