@@ -694,9 +694,19 @@ def _magnitude_on(change):
     return inside(rope, "tables", divided)
 
 
-def _in_tf32(positions, w):
-    angle = rounded(positions, 11)[..., None] * rounded(w, 11)
-    return np.cos(angle), np.sin(angle)
+def _in_tf32(short):
+    """Angles of positions and frequencies that short(x) brings to 11 bits."""
+
+    def tables(positions, w):
+        angle = short(positions)[..., None] * short(w)
+        return np.cos(angle), np.sin(angle)
+
+    return inside(rope, "tables", lambda right: tables)
+
+
+def _truncated(x):
+    """The leading 11 bits: the last 42 of float64 are 0."""
+    return (np.asarray(x, dtype=float).view(np.int64) >> 42 << 42).view(float)
 
 
 def _divided(change):
@@ -749,12 +759,18 @@ FURTHER = {
             ("sin", "cos", lambda cos, sin, magnitude: (cos / magnitude, sin)),
         )
     },
-    "tf32_angles": Mistake(
-        inside(rope, "tables", lambda right: _in_tf32), kind="precision", only="rotate tables gradient"
-    ).words("""
-        angles are products of positions and frequencies of 11 bits: a matrix product in TF32, or of float16
-        Good for the first positions, then the phase is noise.
-        Multiply positions and frequencies elementwise in float32, or turn TF32 off for this product."""),
+    **{
+        f"tf32_angles{name}": Mistake(_in_tf32(short), kind="precision", only="rotate tables gradient").words(f"""
+            angles are products of positions and frequencies of 11 bits{words}
+            Good for the first positions, then the phase is noise.
+            Multiply positions and frequencies elementwise in float32, or turn TF32 off for this product.""")
+        for name, words, short in (
+            ("", ": a matrix product in TF32, or of float16", lambda x: rounded(x, 11)),
+            # 1 + 2^-40 moves a tie beyond the middle, and no other number of float32
+            ("_ties_away", ", ties rounded away from 0: a matrix product in TF32", lambda x: rounded(x * (1 + 2.0**-40), 11)),
+            ("_truncated", ", the other bits cut off: a matrix product in TF32", _truncated),
+        )
+    },
     "positions_divided_in_integers": Mistake(_divided(lambda p, factor: p // factor), kind="positions", only="rotate").words("""
         positions are divided by the factor of linear scaling in integers, and rounded down
         Neighbors share a position.

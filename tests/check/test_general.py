@@ -73,6 +73,7 @@ def one_side(offset, limited):
     return bucket + 16 * (offset > 0)
 
 
+HALF = {"dim": 16, "layout": "half"}
 MROPE = {"dim": 8, "head_dim": 16, "layout": "half", "axis": [0, 0, 1, 2], "frequencies": 1e4 ** (-np.arange(4) / 4)}
 
 
@@ -164,13 +165,11 @@ def magnified(x, positions, cos=1.0, sin=1.0):
     return by_tables(x, cos * np.cos(angle), sin * np.sin(angle))
 
 
-def tf32(y):
-    bits = np.asarray(y, np.float32).view(np.uint32)
-    return ((bits + 0xFFF + ((bits >> 13) & 1)) & 0xFFFFE000).view(np.float32).astype(float)
-
-
-def in_tf32(x, positions):
-    angle = tf32(positions)[:, None, :, None] * tf32(PAIRS)
+def in_tf32(x, positions, added):
+    """Bits 12 to 0 of float32 are cut off, after a number is added to them: added(the lowest bit that stays)."""
+    bits = (np.asarray(y, np.float32).view(np.uint32) for y in (positions, PAIRS))
+    positions, w = (((u + added((u >> 13) & 1)) & 0xFFFFE000).view(np.float32).astype(float) for u in bits)
+    angle = positions[:, None, :, None] * w
     return by_tables(x, np.cos(angle), np.sin(angle))
 
 
@@ -305,7 +304,7 @@ NAMED = [
     ("rope.attend", NORMED, partial(normed_otherwise, center=1), "norm_with_mean"),
     ("rope.attend", NORMED, partial(normed_otherwise, of=(1, 3)), "norm_of_all_heads"),
     ("delta.unit", {"eps": 1e-6}, lambda x: ops.op("delta.unit").spec(x - x.mean(-1, keepdims=True), eps=1e-6), "x_centered"),
-    ("rope.rotate", {"dim": 16, "layout": "half"}, along_heads, "positions_counted_along_heads"),
+    ("rope.rotate", HALF, along_heads, "positions_counted_along_heads"),
     ("attention.attend", SCALE, lambda *x: attend(*x).swapaxes(1, 2), "result_axes_0213"),
     ("attention.attend", SCALE, lambda *x: attend(*x).swapaxes(1, 2).reshape(3, 5, 16), "result_heads_merged"),
     ("attention.attend", SCALE, lambda *x: attend(*x).reshape(3, 5, 16), "result_heads_viewed"),
@@ -420,12 +419,14 @@ NAMED = [
     ("decoupled.absorbed_scores", SCALE, weights_reshaped, "w_k_reshaped"),
     ("rope.rotate", MAGNIFIED, partial(magnified, cos=1.2), "magnitude_on_cos_alone"),
     ("rope.rotate", MAGNIFIED, partial(magnified, sin=1.2), "magnitude_on_sin_alone"),
-    ("rope.rotate", {"dim": 16, "layout": "half"}, in_tf32, "tf32_angles"),
-    ("rope.rotate", {"dim": 16, "layout": "half"}, lambda x, p: turned(x, np.maximum(p, 1)), "positions at least 1"),
+    ("rope.rotate", HALF, partial(in_tf32, added=lambda odd: 0xFFF + odd), "tf32_angles"),
+    ("rope.rotate", HALF, partial(in_tf32, added=lambda odd: 0x1000), "tf32_angles_ties_away"),
+    ("rope.rotate", HALF, partial(in_tf32, added=lambda odd: 0), "tf32_angles_truncated"),
+    ("rope.rotate", HALF, lambda x, p: turned(x, np.maximum(p, 1)), "positions at least 1"),
     ("rope.rotate", TWICE, lambda x, p: turned(x, p // 4), "positions_divided_in_integers"),
     ("alibi.shard", {"heads": 16, "first": 4, "count": 4}, lambda *_: alibi.slopes(16)[1::4], "heads_dealt_out"),
     ("rope.rotate", TWICE, lambda x, p: turned(x, (p / 4).astype(np.float16).astype(float)), "f16_positions_divided"),
-    ("linear_attention.attend", {"dim": 16, "layout": "half"}, undivided, "denominator_left_out"),
+    ("linear_attention.attend", HALF, undivided, "denominator_left_out"),
     ("decoupled.scores", SCALE, partial(joined, queries=-1, keys=1), "parts_of_queries_exchanged"),
     ("decoupled.scores", SCALE, partial(joined, queries=1, keys=-1), "parts_of_keys_exchanged"),
     ("xpos.rotate", {"dim": 16, "layout": "half", "side": "query", "center": 8}, uncentered, "center 0"),
