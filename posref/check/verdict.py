@@ -32,6 +32,7 @@ from posref.check.wrong_elements import (
     not_computed,
     not_finite,
     of_a_part,
+    of_padding,
     one_part,
     untouched,
     worst_element,
@@ -83,6 +84,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         numbers = [each for each in listed if each[1].kind == "setting" and each not in own]
         yield [each for each in listed if each[1].kind != "setting"]
         yield fitted.of_steps(question.op.spec, question.a)
+        yield from of_padding(question, got)
         if _values(question, got) >= 3:  # one or two values are met by some number, whatever the cause
             yield own
             yield general.places(question, got)
@@ -385,7 +387,7 @@ def _claim(question: Question, name: str, mistake: Mistake) -> str:
             return f"with {setting}={_said(new)}{power}; you asked for {setting}={_said(old)}"
     if mistake.bug == name:  # another array: twice the slopes
         return f"with {name} instead of {' and '.join(change)}"
-    return mistake.bug if mistake.kind == "edit" else f"with the mistake {name}: {mistake.bug}"
+    return mistake.bug if mistake.kind in ("edit", "padding") else f"with the mistake {name}: {mistake.bug}"
 
 
 def _said(value: Any) -> str:

@@ -14,10 +14,11 @@ from posref.check.axes import names
 from posref.check.engine import NO_ANSWER, Named, Question, distance, ratios, separates
 from posref.check.rotary import phases
 from posref.check.tensors import round_to
-from posref.ops import Arguments, Mistake, result
+from posref.ops import Arguments, Mistake, further, result
 from posref.ops.common import per_head
 
 PART = "Perhaps nothing is computed there; perhaps the inputs of this part are 0 or empty."
+UNREAD = "Harmless where attention masks padding."
 EXP = 88  # from here on exp leaves float32
 SOME, FIRST = 12, 64  # rows that are listed, positions that are tried
 
@@ -194,6 +195,42 @@ def _vectors(question: Question, part: np.ndarray) -> str:
     return f"{lost.sum()} of {lost.size} vectors{left and f', all but {left},'}"
 
 
+def of_padding(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
+    """Right tokens, then those of a mistake, and other numbers in the place of padding, which nobody reads: models differ."""
+    right = question.right
+    mask = np.asarray(question.a["mask"] if "padding" in question.op.tags else True)
+    if not 0 < mask.ndim <= right.ndim or got.shape != right.shape:
+        return
+    padding = ~mask[..., -right.shape[mask.ndim - 1] :]
+    if not padding.any() or (got == right)[padding].all():
+        return
+    ours, theirs = (_one_row(question, y[padding]) for y in (got, right))
+    has = f"has {ours} instead of {theirs}" if ours and theirs else "differs"
+    put = partial(_put, padding.reshape(*padding.shape, *[1] * (right.ndim - mask.ndim)), got)
+    words = f"for all tokens; padding alone {has}"
+    yield [("padding_alone", Mistake(result(put), words, UNREAD, kind="padding"))]
+    yield (
+        (
+            f"{name} (tokens)",
+            mistake._replace(wrong=partial(_beside, put, mistake.wrong), bug=f"{mistake.bug}; and padding {has}"),
+        )
+        for name, mistake in chain(question.op.mistakes.items(), further(question.op).items())
+    )
+
+
+def _beside(put: Any, wrong: Any, f: Any, a: Any) -> Any:
+    return put(wrong(f, a))
+
+
+def _one_row(question: Question, rows: np.ndarray) -> str:
+    """The number that all of these are, or the row of an argument; empty where they differ."""
+    if (rows != rows[0]).any():
+        return ""
+    tables = [(name, x) for name, x in question.a.items() if np.ndim(x) == 2 and x.shape[1:] == rows.shape[1:]]
+    places = [f"row {row} of {name}" for name, x in tables for row in np.flatnonzero((x == rows[0]).all(axis=1))]
+    return "".join(places[:1]) if rows.ndim > 1 else f"{rows[0]:g}"
+
+
 def of_a_part(question: Question, got: np.ndarray, mistakes: Callable[[], Iterable[Named]]) -> Iterator[Named]:
     """Mistakes of some texts or some heads alone, where the others are right."""
     wrong = ratios(got, question.right, question.tolerance[question.models[-1]]) > 1
@@ -342,8 +379,9 @@ def _unwritten(question: Question, wrong: np.ndarray, got: np.ndarray) -> str:
 
 def _masked(question: Question, wrong: np.ndarray) -> str:
     """That all elements which differ are those where an argument of booleans is False, such as padding."""
-    flags = {name: value for name, value in question.a.items() if np.shape(value) == wrong.shape and value.dtype == bool}
-    return next((f"; all where {name} is False" for name, value in flags.items() if not (wrong & value).any()), "")
+    arrays = {name: x for name, x in question.a.items() if isinstance(x, np.ndarray) and x.ndim}
+    flags = {name: x for name, x in arrays.items() if x.dtype == bool and x.shape == wrong.shape[: x.ndim]}
+    return next((f"; all where {name} is False" for name, value in flags.items() if not wrong[value].any()), "")
 
 
 def _seen(question: Question, got: np.ndarray, wrong: np.ndarray) -> str:

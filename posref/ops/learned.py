@@ -23,11 +23,12 @@ def embed(mask, table, *, convention, padding_idx=None):
 
 
 similarity = learned.similarity
+TAGS = dict.fromkeys(("position_ids", "token_ids", "embed"), "padding")
 
 
 def _tokens(n, left, right):
-    """True for a token, False for padding: so many on the left and, where tokens are left, on the right."""
-    return (n >= left) & (n < np.maximum(n.size - right, 1))
+    """True for a token, False for padding: so many on the left and, where tokens are left, on the right; and one inside."""
+    return (n >= left) & (n < np.maximum(n.size - right, 1)) & (n != left + 2)
 
 
 ARRAYS = {

@@ -237,10 +237,13 @@ def _about_lengths(s):
     return p if counted else np.clip(int(s.length) * (p % 16) + p % 3 - 1, 0, limit).astype(int)
 
 
-def _padded_on_both_sides(text, place, s):
-    return (place >= s.batch - 1 - text) & (place < s.n_key - 1 - text % 2)
+def _padded(text, place, s):
+    """Padding on both sides, and one inside of the text."""
+    first = s.batch - 1 - text
+    return (place >= first) & (place < s.n_key - 1 - text % 2) & (place != first + 2)
 
 
+TAGS = {"padded": "padding"}
 MEANT = dict.fromkeys(
     ("self_extend", "rerope", "dual_chunk"), lambda a: attention.causal_mask(a.query_positions, a.key_positions)
 )
@@ -249,7 +252,7 @@ INSIDE = {
     "self_extend": lambda a: (a.query_positions.max() // a.group + a.window) * (a.phase == "prefill" and a.window % a.group > 0)
 }
 ARRAYS = {
-    "mask": lambda s: _padded_on_both_sides(np.arange(s.batch)[:, None], np.arange(s.n_key), s),
+    "mask": lambda s: _padded(np.arange(s.batch)[:, None], np.arange(s.n_key), s),
     "lengths": lambda s: np.array([3, 1, 4, 2]),
     "parents": lambda s: np.array([0, 0, 0, 1, 1, 2, 3, 3, 5]),
     "query_positions": lambda s: _far(s) + 10 + 5 * np.arange(s.n_query),
@@ -493,6 +496,12 @@ FURTHER = {
         cumsum(mask): positions are counted from 1, and padding counts on
         Tables of positions are read one row too far.
         masked_fill(mask == 0, filler) of cumsum(mask) - 1."""),
+    "leading_padding_alone": Mistake(
+        _otherwise(lambda a: np.where(a.mask == 1, count(a.mask) - np.argmax(a.mask, -1)[..., None], a.filler)), only="padded"
+    ).words("""
+        only the padding before the first token is subtracted: padding inside the row is counted
+        Right where padding stands on the left and the right alone.
+        cumsum(mask) - 1."""),
     "counted_from_the_end": Mistake(
         _otherwise(lambda a: (np.cumsum(a.mask[:, ::-1], axis=-1)[:, ::-1] - 1)[:, -(a.n_query or a.mask.shape[1]) :]),
         only="padded",

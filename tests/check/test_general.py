@@ -289,6 +289,10 @@ GROUPED = {"scale": 0.25, "heads": 4, "key_heads": 2}
 WARM = {"amount": 0.1, "length": 8192, "convention": "llama4"}
 
 
+def behind_the_first(mask):
+    return np.where(mask, np.arange(mask.shape[1]) - mask.argmax(axis=1)[:, None], 0)
+
+
 def less_the_fillers(mask):
     return (mask.cumsum(1) - 1 - (~mask).sum(1)[:, None]) * mask
 
@@ -341,6 +345,7 @@ NAMED = [
     ),
     ("rope.attend", TURNED, lambda q, k, v, i, j: turned_attention(q, k, v, j[:, :5], j), "other_query_positions"),
     ("position_ids.packed", {}, lambda n: np.concatenate([np.arange(each) for each in n]) % 100, "result_modulo_100"),
+    ("position_ids.padded", {}, behind_the_first, "leading_padding_alone"),
     ("position_ids.padded", {}, less_the_fillers, "number_of_False_subtracted_where_True"),
     ("alibi.bias", ALIBI, lambda i, j: (SLOPES * offsets(i, j))[:, ::-1], "result_heads_reversed"),
     ("alibi.bias", ALIBI, lambda i, j: 3 * SLOPES * offsets(i, j), "result_times_3"),

@@ -266,9 +266,17 @@ def grid(height, width, more):
 
 
 ASKED = {"height": 7, "width": 9, "convention": "vilt"}
+GENERATED = {"convention": "generate"}
 NUMBERS = [
     ("position_ids.padded", {}, partial(counted, filler=0), ""),
-    ("position_ids.padded", {}, partial(counted, filler=50256), "all where mask is False; all of them are 50256"),
+    ("position_ids.padded", {}, partial(counted, filler=50256), "for all tokens; padding alone has 50256 instead of 0"),
+    (
+        "learned.embed",
+        GENERATED,
+        lambda mask, table: table[counted(mask, 1)],
+        "tokens; padding alone has row 1 of table instead",
+    ),
+    ("position_ids.padded", {}, lambda mask: counted(mask, 7) + 1, "counted from 1; and padding has 8 instead of 0"),
     ("resizing.resize", ASKED, resized, ""),
     (
         "resizing.resize",
