@@ -22,9 +22,9 @@ def test_a_verdict_rests_on_a_theorem_or_a_command(claim):
     assert claim.source in claims.SOURCES
     assert claim.truth
     if claim.by.startswith("posref "):
-        command = cli._parser().parse_args(shlex.split(claim.by)[1:])
-        assert command.run is not cli._screen
-        if command.run is cli._show:
+        command = cli.parser.all_commands().parse_args(shlex.split(claim.by)[1:])
+        assert command.run is not cli.answers.screen
+        if command.run is cli.answers.show:
             discovery.resolve(command.name)
     else:
         theorem, _, control = claim.by.partition("/")

@@ -169,7 +169,7 @@ def test_every_command_on_the_screen_exists(run):
     for line in out.splitlines():
         if line.startswith("  posref "):
             words = line.split("  ")[1].split()[1:]
-            assert cli._parser().parse_args(words)
+            assert cli.parser.all_commands().parse_args(words)
 
 
 def test_list_names_every_system(run):
@@ -673,10 +673,12 @@ def test_advice_is_in_options(run, tmp_path):
     code, _, err = run("diagnose", CASE, str(tmp_path / "raw.bin"))
     assert (code, "is a raw file; say what it holds with --dtype one of f64," in err) == (2, True)
     assert "load_output" not in err
-    assert cli._in_shell("wrap it, or pass to=, which converts.") == "wrap it, or pass --to, which converts."
-    assert cli._in_shell("check.check_rope: ask for another with exponent_dim=.") == "ask for another with --exponent-dim."
-    assert cli._in_shell("pass max_position= with the last") == "pass --max-position with the last"
-    assert cli._in_shell('pass positions="shared".') == "pass --positions shared."
+    assert cli.messages.in_shell("wrap it, or pass to=, which converts.") == "wrap it, or pass --to, which converts."
+    assert (
+        cli.messages.in_shell("check.check_rope: ask for another with exponent_dim=.") == "ask for another with --exponent-dim."
+    )
+    assert cli.messages.in_shell("pass max_position= with the last") == "pass --max-position with the last"
+    assert cli.messages.in_shell('pass positions="shared".') == "pass --positions shared."
 
 
 def test_advice_for_a_function_that_raises(shell):
@@ -939,8 +941,8 @@ def test_commands_of_a_page_are_known(page):
     assert {*re.findall(r"--format (\w+)", text)} <= {*formats.FORMATS, *formats.ALIASES, "FORMAT"}
     for line in re.findall(r"(?:`|^\$ |^(?=.* --))posref ([a-z][^`\n]*)", text, re.MULTILINE):
         name, *words = shlex.split(line.replace("<system>", "rope").replace("FORMAT", "json"))
-        assert name in cli.COMMANDS, line
-        _, rest = cli._parser().parse_known_args([name, *words]) if words else (None, [])
+        assert name in cli.parser.COMMANDS, line
+        _, rest = cli.parser.all_commands().parse_known_args([name, *words]) if words else (None, [])
         given = {word.removeprefix("--") for word in rest if word.startswith("--")}
         assert not given or given <= inspect.signature(ops.op(words[words.index("--as") + 1]).make).parameters.keys(), line
     for module, words in re.findall(r"python -m ([\w.]+)([^`\n|]*)", text):
@@ -955,7 +957,7 @@ def test_commands_of_a_page_are_known(page):
 FILES = re.compile(r"\.py|output|config\.json|\./rope| -o |copy_of")
 
 
-@pytest.mark.parametrize("name", [*cli.COMMANDS, *(f"vectors {each}" for each in cli.OF_VECTORS)])
+@pytest.mark.parametrize("name", [*cli.parser.COMMANDS, *(f"vectors {each}" for each in cli.parser.OF_VECTORS)])
 def test_the_help_of_a_command_begins_with_a_sentence_and_two_examples(name, capsys):
     """Each example is understood, and runs where it needs no file of the user; `demo` runs in a test of its own."""
     assert cli.main([*name.split(), "--help"]) == 0
@@ -966,14 +968,14 @@ def test_the_help_of_a_command_begins_with_a_sentence_and_two_examples(name, cap
     for line in lines:
         words = shlex.split(line)
         assert words[0] == "posref"
-        arguments, rest = cli._parser().parse_known_args(words[1:])
-        assert not rest or arguments.run in (cli._check, cli._serve), line
+        arguments, rest = cli.parser.all_commands().parse_known_args(words[1:])
+        assert not rest or arguments.run in (cli.checking.check, cli.checking.serve), line
         if not FILES.search(line) and words[1] != "demo":
             assert cli.main(words[1:]) == 0, line
 
 
 def test_every_command_is_in_the_first_help():
-    text = cli._parser().format_help()
-    assert all(re.search(rf"\b{name}\b", text) for name in cli.COMMANDS)
-    (known,) = [action.choices for action in cli._parser()._actions if action.choices]
-    assert set(known) == set(cli.COMMANDS)
+    text = cli.parser.all_commands().format_help()
+    assert all(re.search(rf"\b{name}\b", text) for name in cli.parser.COMMANDS)
+    (known,) = [action.choices for action in cli.parser.all_commands()._actions if action.choices]
+    assert set(known) == set(cli.parser.COMMANDS)

@@ -36,7 +36,7 @@ BAD = ("", "nonsense", "-1", "0", "nan", "1e400", "empty", "binary", "folder", "
 INSIDE = re.compile(
     r"Traceback|\b(Type|Value|Key|Attribute|Index|Name|Unicode\w*)Error\b|NoneType|object at 0x|<(class|function|module)"
     r"|_\w+\.py|\bposref\.[a-z]|\b\w+\(\) |keyword-only|positional argument|dtype\(|array\(|\x1b|"
-    rf"\b({'|'.join(cli.OURS)})\.\w+[:(]"
+    rf"\b({'|'.join(cli.messages.OURS)})\.\w+[:(]"
 )
 
 
@@ -65,7 +65,7 @@ def with_bad_value(command, parser, action, bad):
 
 ASKED = [
     (*with_bad_value(command, parser, action, bad), *form)
-    for command, parser in commands(cli._parser())
+    for command, parser in commands(cli.parser.all_commands())
     for action in parser._actions
     if command not in ("demo", "table") and not isinstance(action, argparse._HelpAction)
     for bad in (BAD if action.nargs != 0 else BAD[:1])
@@ -142,7 +142,7 @@ NO = {  # a command whose answer is no, with arguments that make it so
     "vectors verify": ["folder"],
 }
 RUN = {
-    name: NO.get(name, GOOD.get(name, [])) for name, _ in commands(cli._parser()) if name != "demo"
+    name: NO.get(name, GOOD.get(name, [])) for name, _ in commands(cli.parser.all_commands()) if name != "demo"
 }  # it takes half a minute
 
 
@@ -196,17 +196,17 @@ def test_every_character_is_shown_or_escaped(capsys):
     assert [c for c in out if not c.isprintable()] == ["\t", "\n"]
 
 
-FUNCTIONS = sorted({parser.get_default("run").__name__ for _, parser in commands(cli._parser())})
+FUNCTIONS = {parser.get_default("run").__name__: parser.get_default("run") for _, parser in commands(cli.parser.all_commands())}
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_an_error_of_posref_is_no_answer(function, monkeypatch, capsys):
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_an_error_of_posref_is_no_answer(name, monkeypatch, capsys):
     def broken(arguments):
         print("half an answer")
         raise KeyError("\x1b[31m")
 
-    monkeypatch.setattr(cli, function, broken)
-    (command,) = [name for name, parser in commands(cli._parser()) if parser.get_default("run") is broken]
+    monkeypatch.setattr(sys.modules[FUNCTIONS[name].__module__], name, broken)
+    (command,) = [name for name, parser in commands(cli.parser.all_commands()) if parser.get_default("run") is broken]
     assert cli.main([*command.split(), *RUN.get(command, [])]) == 2
     out, err = capsys.readouterr()
     assert out == "half an answer\n"

@@ -147,7 +147,7 @@ def exit_code(asked):
 
 def parsers():
     """The parser of each command: `explain`, `vectors list`, .."""
-    queue = [("", cli._parser())]
+    queue = [("", cli.parser.all_commands())]
     for name, parser in queue:
         under = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
         queue += [(f"{name} {word}".strip(), found) for each in under for word, found in each.choices.items()]

@@ -43,7 +43,7 @@ def test_a_symptom_leads_to_mistakes_and_to_a_question(symptom):
     assert set(symptom.suspects) <= known
     assert len(set(symptom.suspects)) == len(symptom.suspects) > 2
     for ask in symptom.ask.split("; "):
-        arguments, rest = cli._parser().parse_known_args(shlex.split(ask)[1:])
+        arguments, rest = cli.parser.all_commands().parse_known_args(shlex.split(ask)[1:])
         assert not rest
         assert re.fullmatch(r"rope|None", str(system := getattr(arguments, "system", None))) or ops.op(system)
         assert cli.main([*shlex.split(ask)[1:]]) == 0 if "--contract" in ask else True

@@ -88,7 +88,7 @@ def asked(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_every_option_changes_the_question_or_is_refused(way, asked):
-    assert cli.CHECK_OPTIONS.keys() == VALUES.keys()
+    assert cli.typed.CHECK_OPTIONS.keys() == VALUES.keys()
     start = [] if way in ("ops", "contract") else ["converters:tells"]
     plain = asked(*start, *WAYS[way].split())
     silent = []

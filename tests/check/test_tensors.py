@@ -125,7 +125,7 @@ NUMBERS = [
 def test_frequencies_of_any_file_are_bounded(tmp_path, name, content, zeros, words):
     path = written(tmp_path / name, content, zeros)
     with little_memory(), pytest.raises(cli.Usage, match=f"--frequencies: .*{words}.*; give numbers with commas"):
-        cli._numbers("--frequencies", path)
+        cli.typed.numbers("--frequencies", path)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
@@ -134,4 +134,4 @@ def test_frequencies_are_what_the_file_holds(tmp_path, dtype):
     np.save(tmp_path / "y.npy", stored)
     (tmp_path / "y.json").write_text("[4, 2, 1]")
     for name in ("y.npy", "y.json"):
-        assert np.array_equal(cli._numbers("--frequencies", str(tmp_path / name)), stored)
+        assert np.array_equal(cli.typed.numbers("--frequencies", str(tmp_path / name)), stored)
