@@ -867,7 +867,7 @@ def test_find_and_show_take_a_word(capsys):
     assert capsys.readouterr().out.startswith("posref.absolute.learned\n")
     assert cli.main(["show", "relative"]) == 0
     assert "relative.tupe" in capsys.readouterr().out
-    assert cli.main(["show", "llama"]) == cli.main(["find", "gibberish"]) == cli.main(["claims", "gibberish"]) == 2
+    assert cli.main(["show", "llama"]) == cli.main(["find", "gibberish"]) == cli.main(["claims", "gibberish", "--json"]) == 2
     assert "posref find llama" not in capsys.readouterr().out
 
 

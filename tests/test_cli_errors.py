@@ -87,9 +87,9 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("asked", [ASKED[::13], pytest.param(ASKED, marks=pytest.mark.slow)], ids=len)
 def test_an_error_of_use_is_one_sentence_that_shows_nothing_of_the_inside(asked, folder, capsys):
-    wrong, refused = [], 0
+    wrong, refused, codes = [], 0, {}
     for arguments in asked:
-        code = cli.main(list(arguments))
+        code = codes[arguments] = cli.main(list(arguments))
         out, said = capsys.readouterr()
         refused += code == 2
         reasons = [f"exit {code}"] * (code not in (0, 1, 2))
@@ -100,6 +100,7 @@ def test_an_error_of_use_is_one_sentence_that_shows_nothing_of_the_inside(asked,
         wrong += [f"{reasons} {' '.join(arguments)!a}: {said.strip()!a}"] * bool(reasons)
     assert refused > len(asked) / 2
     assert not wrong, "\n".join(wrong)
+    assert [each for each in codes if codes.get((*each, "--json"), codes[each]) != codes[each]] == []
 
 
 NEAR = [

@@ -100,10 +100,10 @@ def claims(arguments):
             raise Usage(f"--{name} {given}: expected one of {', '.join(words)}{typed.near(given, words)}")
     words = " ".join(arguments.words)
     found = claims.claims(words, who=sources[arguments.who], verdict=arguments.verdict)
+    if not found:
+        raise Usage(f"no claim has the words {words!r}; try one word, `posref claims --who all` prints all claims")
     if arguments.json:
         print(json.dumps([claim._asdict() for claim in found], indent=2))
-    elif not found:
-        raise Usage(f"no claim has the words {words!r}; try one word, `posref claims --who all` prints all claims")
     elif words or arguments.who or arguments.verdict:
         pydoc.pager(f"{printed.claimed(found)}\n")
     else:
