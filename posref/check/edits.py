@@ -23,12 +23,11 @@ import numpy as np
 from posref.check.engine import NO_ANSWER, Named, Question, ratios
 from posref.check.fitted import explains, first_that_fits
 from posref.ops import Arguments, Mistake, NotHere
-from posref.ops.common import rounded, wrapped
+from posref.ops.common import CHUNKS, rounded, wrapped
 from posref.ops.variation import steps, varied
 
 LEAST = 3  # different wrong numbers: fewer are met by some edit, whatever the cause
 MARKS = 12  # wrong entries of a mask, which have one bit each
-CHUNKS = (4, 16, 32, 64)
 SHORT = 12  # letters of what says nothing without what stands around it
 MOST, STEPS = 2**25, 2**17  # elements of all answers, 2^13 each at least; rows, each a step of a loop where a state is carried
 OTHERS: dict[type, tuple[type, ...]] = {

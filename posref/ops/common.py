@@ -60,6 +60,9 @@ def wrapped(x: Any, bits: int) -> Any:
     return (x + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
 
 
+CHUNKS = 4, 16, 32, 64  # tokens, as kernels read a text
+
+
 def in_texts(form: Callable[..., Any], boundaries: Any, *arrays: Any, **told: Any) -> Any:
     """Outputs of `form` for packed texts, each from an empty state: text m in rows boundaries[m] .. boundaries[m + 1] - 1."""
     texts = [[x[..., first:last, :] for x in arrays] for first, last in itertools.pairwise(boundaries)]

@@ -207,6 +207,21 @@ MISTAKES = {
 }
 
 FURTHER = {
+    "bias_after_softplus": Mistake(
+        instead(lambda x, a_log, bias: -np.exp(a_log) * (bias - forgetting.log_sigmoid(-x))), only="log_gates"
+    ).words("""
+        ln f = -exp(A) (softplus(x) + b): dt_bias is added after the softplus
+        Gates above 1 wherever b is less than -softplus(x); elsewhere heads forget at a wrong rate.
+        Add dt_bias before the softplus."""),
+    "bias_not_multiplied": Mistake(
+        instead(
+            lambda x, a_log, bias, lower_bound: gated.bounded_log_gates(x, a_log, bias / np.exp(a_log), lower_bound=lower_bound)
+        ),
+        only="bounded_log_gates",
+    ).words("""
+        ln f = m sigmoid(exp(A) x + b): dt_bias is added after the product with exp(A)
+        Every head forgets at a wrong rate.
+        Add dt_bias to x, then multiply by exp(A)."""),
     "read_before_the_update": Mistake(
         using(**{name: lambda a, name=name: _later(a[name]) for name in ("k", "v", "log_gates")}), only="attend"
     ).words("""

@@ -3,9 +3,10 @@
 import numpy as np
 
 from posref.ops import Mistake, missing, using
+from posref.ops.common import CHUNKS
 from posref.ops.gated import _before, _value_width
 from posref.ops.probe import painted
-from posref.state import retention
+from posref.state import _memory, retention
 
 
 def attend(q, k, v, decays, state, *, scale):
@@ -37,6 +38,23 @@ def _both_ways(f, a):
     back = {name: a[name][..., ::-1, :] for name in ("q", "k", "v")} | {"state": 0 * a.state}
     own = a.scale * (a.q * a.k).sum(axis=-1, keepdims=True) * a.v
     return f(**a) + f(**a | back)[..., ::-1, :] - own
+
+
+def _rows_normalized(size):
+    """Chunks of `size` tokens, 0 for the whole text as one chunk; what is read inside a chunk is divided by a root."""
+
+    def wrong(f, a):
+        if a.k.shape[-2] <= size:
+            missing()
+
+        def form(q, k, v, *, state):
+            right, inner = (retention.quadratic(q, k, v, a.decays, scale=a.scale, state=each) for each in (state, None))
+            root = np.sqrt(np.cumsum(a.decays[:, None] ** np.arange(k.shape[-2]), axis=-1))[..., None]
+            return right._replace(output=right.output - inner.output + inner.output / root)
+
+        return _memory.in_chunks(form, size or a.k.shape[-2], a.state, a.q, a.k, a.v).output
+
+    return wrong
 
 
 MISTAKES = {
@@ -80,6 +98,14 @@ MISTAKES = {
         the state is read as values by keys
         Right for one text from its start; garbage after the first chunk.
         The state is keys by values; swap its last two axes."""),
+}
+
+FURTHER = {
+    "chunk_decays_normalized" + f"_{size}" * (size > 0): Mistake(_rows_normalized(size), only="attend").words(f"""
+        inside a chunk{f" of {size} tokens" * (size > 0)} decays are divided by the root of their row sum, the state's are not
+        Chunks differ from the recurrence.
+        Divide both parts of a row by the same root, or none.""")
+    for size in (0, 2, *CHUNKS)
 }
 
 CAUSAL = True
