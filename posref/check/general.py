@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from posref.check import fitted
+from posref.check import rounded as rounding
 from posref.check.axes import names
-from posref.check.engine import Named, Question, distance, ratios, separates, together
+from posref.check.engine import CONSTANTS, Named, Question, distance, ratios, separates, together
+from posref.check.ranged import rounded_to
 from posref.ops import Arguments, Mistake, result, using
 from posref.ops.common import POSITIONS, rounded
 from posref.ops.probe import PLACED
@@ -183,6 +185,29 @@ def stages(question: Question, got: np.ndarray | None = None) -> Iterator[Iterat
         yield (each for called, names in groups for each in _changed(called, names, arrays[names[0]], AT_ENDS))
     if question.right.ndim > 1 and _whole(question):
         yield _of_result(ENDS_MOVED)
+
+
+def in_16_bits(question: Question, got: np.ndarray) -> Iterator[Named]:
+    """Positions and all that is computed with them in 16 bits, in the order of the specification; float settings as well, or
+    as they are, as in torch, where they are numbers of Python.
+    """
+    a, remedy = question.a, "Keep positions, and what is computed with them, in float32."
+    names = [name for name in PLACED if isinstance(a.get(name), np.ndarray)]
+    settings = [name for name, value in a.items() if type(value) is float and name not in CONSTANTS]
+    for bits, dtype in NARROW.items() if names and not _whole(question) and question.right.size <= fitted.MOST else ():
+        bug = f"positions, and all that is computed with them, are in {dtype}"
+        kinds: tuple[tuple[str, str, list[str]], ...] = (
+            (f"{dtype}_throughout", bug, settings),
+            (f"{dtype}_settings_too", f"{bug}, and so are the settings", []),
+        )
+        every = (_mistake(name, partial(_in_16_bits, names, kept, bits), words, remedy) for name, words, kept in kinds)
+        yield from fitted.first_that_fits(question, got, every)
+
+
+def _in_16_bits(names: list[str], kept: list[str], bits: int, f: Any, a: Arguments) -> Any:
+    way = rounding.Way(bits, bits, bits)
+    held = {name: rounding.made(rounded_to(a[name], bits), way) for name in names}
+    return rounding.run(f, a | held | {name: rounding.made(a[name], way) for name in kept}, way, bits, CONSTANTS)
 
 
 def in_several_places(question: Question, got: np.ndarray) -> bool:

@@ -49,6 +49,8 @@ BOOLEANS = "Compare a mask that is added: mask == 0 is True where a key may be s
 NO_KEY = "Rows of NaN were read as rows of zeros, which posref has where a query sees no key."
 ROUNDING = 8  # times what is allowed: an error that another order of rounding may leave
 COARSE = "So small an error may be rounding: compute in float64; if it is gone, find the step that has fewer bits."
+INPUTS = 2.0**-6  # all numbers of the arrays of a question are multiples of it, and numbers of 16 bits
+ON_GRID = "Every number of your output is one of {0}, though its dtype is wider: perhaps a step is held in {0}."
 IN_16_BITS = "All errors are as small as those of 16 bits: perhaps a step is held in bfloat16 or float16."
 HIDDEN = -100.0  # added to a score: beside any other key e^-100 is nothing
 MOST_NAMES = 2  # of mistakes that any op can have: of more that fit, each is a guess
@@ -93,6 +95,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
                 numbers, other_settings.hypotheses(question), general.shifts(question)
             )  # n + 1 for n may be one too many in the result
             yield other_settings.exchanged(question)
+            yield general.in_16_bits(question, got)
         elif np.isin(question.right, (0, 1)).all() and got.size > 2:
             yield other_settings.neighbors(question)
         yield from (fitted.of_settings(question, got), fitted.of_result(question, got), fitted.of_inputs(question, got))
@@ -159,6 +162,8 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         judged(part, question, np.where(bad, 0, got), read)
         report.diagnosis += part.diagnosis
         report.advice += [NO_KEY, *part.advice] if part.diagnosis else []
+    if not report.diagnosis and low is not None and (got % INPUTS).any():
+        report.advice.append(ON_GRID.format(low))
     if not report.diagnosis and worst < ROUNDING:
         report.advice.append(COARSE)
     elif not report.diagnosis and _within_16_bits(question, got):

@@ -312,7 +312,16 @@ NORMED, LATE = TURNED | {"q_weight": True, "k_weight": True}, {"amount": 0.1, "f
 MAGNIFIED = {"dim": 16, "layout": "half", "magnitude": 1.2}
 PARTIAL, TWICE = {"dim": 16, "head_dim": 48, "layout": "half"}, {"dim": 16, "layout": "half", "frequencies": PAIRS / 4}
 GROUPED = {"scale": 0.25, "heads": 4, "key_heads": 2}
+short = partial(round_to, dtype="bfloat16")
 WARM = {"amount": 0.1, "length": 8192, "convention": "llama4"}
+
+
+def warm_in_bfloat16(p, amount):
+    """The settings are numbers of Python, but for the amount that is given."""
+    y = short(p)
+    for step in (lambda x: x + 1, lambda x: x // 8192, lambda x: 1 + x, np.log, lambda x: amount * x, lambda x: 1 + x):
+        y = short(step(y))
+    return y
 
 
 def behind_the_first(mask):
@@ -344,6 +353,9 @@ NAMED = [
     ("position_ids.temperature", WARM, lambda p: 1 + 0.1 * np.log2(1 + (p + 1) // 8192), "amount_times_1.4427"),
     ("position_ids.temperature", WARM, lambda p: np.maximum(1, np.log(p + 1) / np.log(8192)), "temperature_log_n"),
     ("position_ids.temperature", WARM, lambda p: 1.0 + 0 * p, "constant_output"),
+    ("position_ids.temperature", WARM, lambda p: 1 + 0.1 * np.log(1 + (short(p) + 1) // 8192), "bf16_positions"),
+    ("position_ids.temperature", WARM, partial(warm_in_bfloat16, amount=0.1), "bfloat16_throughout"),
+    ("position_ids.temperature", WARM, partial(warm_in_bfloat16, amount=0.10009765625), "bfloat16_settings_too"),
     ("position_ids.temperature", WARM, lambda p: np.minimum(1 + 0.1 * np.log(1 + (p + 1) // 8192), 1.2), "clipped"),
     ("inkling.temperature", LATE, lambda p: np.clip(np.log((p + 1) / 128000) / 10 + 1, 1, 1.15), "clipped"),
     ("attention.attend", ROWS, lambda q, k, v, m, r: attend(q * np.minimum(r, 1)[:, None], k, v, m), "row_scale at most 1"),
@@ -541,6 +553,7 @@ def test_one_or_two_wrong_bits_have_no_name(name, settings, places):
 WAVES = {"dim": 64, "layout": "interleaved"}
 waves = partial(ops.op("sinusoidal.encode").spec, **WAVES)
 FACTS = [
+    ("position_ids.temperature", WARM, lambda p: short(1 + p**0.5 / 1000), "perhaps a step is held in bfloat16"),
     ("alibi.bias", ALIBI, lambda i, j: 1.7 * SLOPES * offsets(i, j), "every number is 1.7 times the right one"),
     ("alibi.bias", ALIBI, lambda i, j: SLOPES * offsets(i, j) + 5, "every number is the right one plus 5"),
     (
