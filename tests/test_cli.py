@@ -758,7 +758,7 @@ def test_a_setting_that_may_be_none_is_said_and_can_be_asked(shell, tmp_path):
     for i, (op, setting, name, shape) in enumerate(found):
         settings = [f"--{key.replace('_', '-')}={value}" for key, value in implementation.example(op).items()]
         asked = ["--as", op.name, *settings]
-        said = f"--{setting} 1, or none: then {name} has shape {shape}"
+        said = f"--{setting}: leave it out, or pass none: then {name} has shape {shape}"
         assert f"  {said}\n" in shell("check", *asked, "--contract")[1]
         without = shell("check", *asked, f"--{setting}", "none", "--contract")[1]
         assert f"{name}: numbers {shape}\n" in re.sub(r"\w+=(\d)", r"\1", without)

@@ -248,7 +248,7 @@ def contract(
         said = any(isinstance(value, str) for value in settings.values())  # words fit whatever the numbers are
         if said or (settings and examples.keys() <= settings.keys()) or axes != "bhnd":
             raise
-        lines, words, unused = list(op.given), {}, set()
+        lines, words, unused, no_number = list(op.given), {}, set(), set()
     else:
         _every_option_is_used(name, op, settings, made, {"to": to, "to_positions": to_positions})
         caller = Caller(contract, op, to, to_positions, *_laid_out(op, examples | settings, made, axes))
@@ -262,14 +262,16 @@ def contract(
         asks = defaults.keys() - settings.keys() - inspect.signature(op.spec).parameters.keys()
         unused = {each for each in asks if _same(op, examples | settings | {each: defaults[each]}, made, each)}
         optional = _may_be_none(caller, examples | settings)
-        words |= {each: f", or none: then {shapes}" for each, (shapes, _) in optional.items()}
-        unused -= optional.keys()
+        words |= {each: f", or pass none: then {shapes}" for each, (shapes, _) in optional.items()}
+        no_number = unused & optional.keys()  # every number gives the same arrays, and is refused
+        unused -= no_number
     usual = {each: p.default for each, p in _settings(op).items()}
     usual |= {"head_dim": settings["dim"]} if "dim" in settings and "head_dim" in usual else {}
     if _limited(op) and "max_position" not in settings:  # the default limits the first call alone
         usual["max_position"] = f"none: positions up to {FAR[-1]} are tried, while rounding is small enough to show a wrong one"
     for each, value in ((each, value) for each, value in (usual | settings).items() if each not in unused):
         line = f"{each}: required" if value is inspect.Parameter.empty else f"{each}={_said(value)}"
+        line = f"{each}: leave it out" if each in no_number else line
         lines.append(line if each in settings else line + words.get(each, ""))
     return lines
 
