@@ -37,7 +37,10 @@ def other_reads(report: Report, caller: Caller, question: engine.Question, got: 
     effects: Effects = {}
     for each in _axes(caller, question):
         with suppress(Misbehaved, *engine.NO_ANSWER):  # not every change makes sense
-            effects[each] = [_effects(f, question.a, y, bound, *each) for f, y in answers]
+            theirs, ours = (_effects(f, question.a, y, bound, *each) for f, y in answers)
+            if (theirs[ours == 0] == BEYOND).any():
+                ours = np.maximum(ours, _elsewhere(answers[1][0], question.a, *each))
+            effects[each] = [theirs, ours]
     others = {name for name, _ in effects if question.a[name].dtype.kind in "iub"}
     say(report, names(question), effects, others)
 
@@ -90,6 +93,18 @@ def _effects(f: Answer, a: Arguments, y: np.ndarray, bound: np.ndarray, name: st
                 other = f(Arguments(a | {name: changed}))
                 by = np.abs(other - y) if other.shape == y.shape else np.zeros_like(y)
                 found[entry] = np.maximum(found[entry], CHANGED * (by > 0) + (BEYOND - CHANGED) * (by > bound))
+    return found
+
+
+def _elsewhere(f: Answer, a: Arguments, name: str, axis: int) -> np.ndarray:
+    """CHANGED where the answer changes near 0, in the order of the numbers or reversed: exp or min may hide it elsewhere."""
+    reals = {key: x for key, x in a.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.size}
+    found = np.zeros(1, dtype=np.int8)
+    for turn in (np.asarray, np.flip):
+        small = Arguments(a | {key: turn(x) / (64 * max(1, np.abs(x).max())) for key, x in reals.items()})
+        with suppress(*engine.NO_ANSWER):  # the specification refuses some of these numbers
+            y = f(small)
+            found = np.maximum(found, _effects(f, small, y, np.full(y.shape, np.inf), name, axis))
     return found
 
 
