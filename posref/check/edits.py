@@ -58,6 +58,7 @@ ALIKE = (
     {"exp", "exp2", "expm1"},
     {"sum", "mean", "max"},
 )
+ACTIVATIONS = "x / (1 + np.exp(-x))", "np.log1p(np.exp(x))", "np.tanh(x)", "np.abs(x)"  # in the place of max(x, 0)
 FEW_BITS = {"wrapped": (8, 16), "rounded": (11, 8)}  # of int8 and int16, of float16 and bfloat16
 COMMUTATIVE = ast.Add, ast.Mult, ast.BitAnd, ast.BitOr
 FIXED = "shape", "dtype", "ndim", "size"  # what is asked of an array is no number of the formula
@@ -255,6 +256,7 @@ def _instead(node: ast.expr, names: dict[str, ast.expr | None]) -> Iterator[ast.
             yield from (left, right)
             yield from (ast.BinOp(left, other(), right) for other in OTHERS.get(type(op), ()))
             yield from () if isinstance(op, COMMUTATIVE) else [ast.BinOp(right, op, left)]
+            yield from [ast.Call(_parsed("np.abs"), [node], [])] if isinstance(op, ast.Sub) else ()
         case ast.UnaryOp(ast.USub() | ast.Not() | ast.Invert(), operand):
             yield operand
         case ast.BoolOp(op, values):
@@ -270,6 +272,10 @@ def _instead(node: ast.expr, names: dict[str, ast.expr | None]) -> Iterator[ast.
             yield from (each for each in arguments if not isinstance(each, ast.Starred))
             yield from (ast.BinOp(node, op(), ast.Constant(1)) for op in (ast.Add, ast.Sub))
             yield from () if len(arguments) < 2 else [ast.Call(called, [arguments[1], arguments[0], *arguments[2:]], keywords)]
+            if ast.unparse(called) == "np.clip" and len(arguments) == 3:
+                yield _written("low + (x - low) % (high - low + 1)", x=arguments[0], low=arguments[1], high=arguments[2])
+            if ast.unparse(called) == "np.maximum" and ast.unparse(arguments[1]) == "0":
+                yield from (_written(activation, x=arguments[0]) for activation in ACTIVATIONS)
         case ast.Subscript():
             yield ast.BinOp(ast.Constant(0), ast.Mult(), node)
         case ast.Attribute(attr=name, ctx=ast.Load()) if name not in FIXED:
@@ -309,6 +315,12 @@ def _alike(node: ast.Attribute) -> list[ast.expr]:
 
 def _parsed(code: str) -> ast.expr:
     return ast.parse(code, mode="eval").body
+
+
+def _written(code: str, **parts: ast.expr) -> ast.expr:
+    """An expression with other expressions in the place of its names."""
+    written: ast.expr = _Renamed(parts).visit(_parsed(code))
+    return written
 
 
 class _Renamed(ast.NodeTransformer):

@@ -99,6 +99,11 @@ def _normed(x: Any, mean: bool) -> Any:
     return x / (squares / x.shape[-1] if mean else squares) ** 0.5
 
 
+def _standardized(x: Any) -> Any:
+    apart = x - x.sum(axis=-1, keepdims=True) / x.shape[-1]
+    return apart / ((apart * apart).sum(axis=-1, keepdims=True) / x.shape[-1]) ** 0.5
+
+
 def _softmax(x: Any) -> Any:
     powers = np.exp(x)
     return powers / powers.sum(axis=-1, keepdims=True)
@@ -113,6 +118,7 @@ WHOLE: dict[str, tuple[Change, str, str]] = {  # what is done to whole numbers
     "doubled": (lambda p: 2 * p, "are doubled", "Use them once: what is rotated twice has doubled positions as well."),
     "zero": (lambda p: 0 * p, "are 0", "Pass them on."),
     "negated": (lambda p: -p, "are negated", "Keep the signs."),
+    "absolute": (np.abs, "have lost their signs", "Keep the signs."),
     "start_counted_twice": (lambda p: p + p[..., :1], "have the first of each row added once more", COUNT),
     "from_the_first": (lambda p: p - p[..., :1], "are counted from the first of each row", COUNT),
 }
@@ -143,6 +149,11 @@ REAL: dict[str, tuple[Change, str, str]] = {  # what is done to numbers
     "plus_one": (_more, "have 1 added", "Use them as given."),
     "from_one": (lambda x: 1 - x, "are subtracted from 1", "Use them as given."),
     "centered": (lambda x: x - x.sum(axis=-1, keepdims=True) / x.shape[-1], "have their mean subtracted", "Subtract nothing."),
+    "standardized": (
+        _standardized,
+        "have their mean subtracted and are divided by their standard deviation, as by a LayerNorm",
+        "Use them as given.",
+    ),
     "softmaxed": (_softmax, "go through a softmax", "Use them as given."),
     "of_length_1": (partial(_normed, mean=False), "are divided by their length along the last axis", "Use them as given."),
     "of_mean_square_1": (

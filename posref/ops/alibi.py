@@ -34,6 +34,12 @@ def _without_steps(right, heads, b):
     return np.concatenate([right(whole, max_bias=b), more])
 
 
+def _between(right, heads, b):
+    whole = 2 ** (int(heads).bit_length() - 1)
+    more = right(2 * whole, max_bias=b)[1::2][: heads - whole] if heads > whole else missing()
+    return np.concatenate([right(whole, max_bias=b), more])
+
+
 def _form(name):
     """Another form, with an entry for every query as broadcasting gives."""
 
@@ -183,4 +189,14 @@ FURTHER = {
         every head has the slope of the first
         All heads look as near as the nearest.
         Index the slopes by the head."""),
+    "further_slopes_between": Mistake(_slopes(_between)).words("""
+        beyond the power of two below, the slopes are those of twice as many heads from the second on: [1::2] for [0::2]
+        The last heads repeat slopes of the first; right for 8, 16, 32 heads.
+        Take every other slope of 2H heads from the first on: [0::2]."""),
+    "slopes_of_half_the_heads": Mistake(
+        _slopes(lambda right, heads, b: np.tile(right(heads // 2, max_bias=b), 2) if heads % 2 == 0 else missing())
+    ).words("""
+        the slopes are those of half as many heads, twice
+        Each half of the heads has the slopes of a smaller model.
+        Make the slopes for all heads, then give each rank its own."""),
 }

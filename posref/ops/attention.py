@@ -553,6 +553,20 @@ def _forgotten_keys(right, a):
     return lambda s, mask=None, *rest: np.where(np.tri(*s.shape[-2:]) > 0, right(s, mask, *rest), 0)
 
 
+def _and_causal(right, a):
+    def softmax(s, mask=None, *rest):
+        i, j = (np.arange(s.shape[-2]) + s.shape[-1] - s.shape[-2], np.arange(s.shape[-1]))
+        if "query_positions" in a:
+            i, j = (
+                a[name][:, None] if a[name].ndim > 1 and s.ndim > 3 else a[name]
+                for name in ("query_positions", "key_positions")
+            )
+        causal = j[..., None, :] <= i[..., None]
+        return right(s, causal if mask is None else causal & mask, *rest)
+
+    return softmax
+
+
 FURTHER = {
     "backward_left_aligned": Mistake(
         inside(attention, "softmax", _forgotten_keys), kind="mask", only="attention.attend_gradient"
@@ -658,4 +672,12 @@ FURTHER = {
         masked scores are lowered by 10 instead of set to minus infinity
         Masked keys keep a weight.
         Add minus infinity, or the least number of the dtype."""),
+    "weights_uniform": Mistake(_weights(lambda right, s, mask, sinks: right(0 * s, mask, sinks))).words("""
+        all keys that are seen weigh the same: the scores are not used
+        The output is the mean of the values.
+        Take the softmax of the scores."""),
+    "causal_too": Mistake(inside(attention, "softmax", _and_causal), kind="mask").words("""
+        keys after the query are hidden, though no causal mask is asked for
+        An encoder does not see what follows.
+        Pass the mask of the contract alone, or none."""),
 }

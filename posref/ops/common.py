@@ -549,6 +549,12 @@ FURTHER = {
         Rotate queries and keys in one layout, that of the weights.""")
     for name, these in (("q", "queries"), ("k", "keys"))
 } | {
+    "sine_left_out": Mistake(
+        inside(rope, "rotate", lambda right: lambda x, cos, sin, **rest: right(x, cos, 0 * sin, **rest)), kind="rotation"
+    ).words("""
+        x cos alone: the other half of the pair times the sine is not added
+        Features that turn by a right angle vanish.
+        Write (a cos - b sin, a sin + b cos)."""),
     "temperature_log_n": Mistake(
         lambda f, a: np.maximum(1, np.log(a.positions + 1) / np.log(a.length)), only="temperature"
     ).words("""

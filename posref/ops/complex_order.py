@@ -95,6 +95,23 @@ MISTAKES = {
         Take the real part, which can be negative: Re(q conj(k)^T)."""),
 }
 
+FURTHER = {
+    "phase_inside": Mistake(_wave(lambda m, r, w, p: (m, r, w, w * p))).words("""
+        w (m + theta): the phase is multiplied by the frequency
+        Phases differ by feature.
+        Add the phase to the angle: w m + theta."""),
+    "words_in_pairs": Mistake(
+        instead(lambda words, dim: words[..., None] * 10000.0 ** (-2 * (np.arange(dim) // 2) / dim))
+    ).words("""
+        two features share a frequency, as sine and cosine of a sinusoid do
+        Half of the frequencies are missing.
+        Take one frequency for each feature: v / 10000^(2t/dim), t = 0 .. dim - 1."""),
+    "reals_alone": Mistake(_score(lambda q, k: q.real @ k.real + 0j)).words("""
+        Re(q) Re(k)^T: imaginary parts are dropped before the product
+        Scores depend on absolute positions.
+        Multiply complex numbers, then take the real part: Re(q conj(k)^T)."""),
+}
+
 SCORES = "positions multiply each word by a frequency of its own, so scores do not have this form"
 
 

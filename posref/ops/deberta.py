@@ -245,12 +245,46 @@ MISTAKES = {
         Keep H for keys and values in every step; the query alone changes."""),
 }
 
+
+def _decoder(start, following):
+    """Another decoder: start(hidden, positions) is the first query and the keys, following(query, positions) a later query."""
+
+    def decoder(layer, hidden, positions, *, steps, convention):
+        query, keys = start(hidden, positions) if convention == "released" else missing()
+        for step in range(steps):
+            query = layer(following(query, positions) if step else query, keys)
+        return query
+
+    return decoder
+
+
 FURTHER = {
-    f"sequence_length_{n}": Mistake(_to(n)).words(f"""
-        the logarithm runs to {n} tokens, the length of the input, instead of max_position
-        Right for inputs of max_position tokens alone.
-        Take max_position from the configuration, whatever the length of the input.""")
-    for n in (128, 256, 384, 512, 1024)
+    **{
+        f"sequence_length_{n}": Mistake(_to(n)).words(f"""
+            the logarithm runs to {n} tokens, the length of the input, instead of max_position
+            Right for inputs of max_position tokens alone.
+            Take max_position from the configuration, whatever the length of the input.""")
+        for n in (128, 256, 384, 512, 1024)
+    },
+    "positions_in_the_keys": Mistake(
+        inside(deberta, "enhanced_mask_decoder", lambda right: _decoder(lambda h, p: (h + p, h + p), lambda q, p: q))
+    ).words("""
+        positions are added to the keys and values of the decoder, not to its first query alone
+        Another decoder.
+        Add the positions to the first query; H stays as it is."""),
+    "positions_in_each_step": Mistake(
+        inside(deberta, "enhanced_mask_decoder", lambda right: _decoder(lambda h, p: (h + p, h), lambda q, p: q + p))
+    ).words("""
+        positions are added to the query before every step, not the first alone
+        Positions count twice.
+        Add the positions to the first query; each output is the next query."""),
+    "positions_after_the_last_step": Mistake(
+        lambda f, a: f(**a | {"positions": 0 * a.positions}) + a.positions if a.convention == "released" else missing(),
+        only="decoder",
+    ).words("""
+        positions are added to the output of the decoder
+        Its attention sees no positions.
+        Add the positions to the first query."""),
 }
 
 SCORES = {

@@ -52,6 +52,11 @@ def _closed_form(dim, base, layout, length, step):
     return sinusoidal.encode(step * np.arange(length), sinusoidal.frequencies(dim, base), layout=layout)
 
 
+def _trapezoid(right, d, t, p, h):
+    slope = d(t, p)
+    return p + h * (slope + d(t + h, p + h * slope)) / 2
+
+
 MISTAKES = {
     "classical": Mistake(_step(_classical)).words("""
         the classical rule of order 4 is used instead of the 3/8 rule
@@ -93,6 +98,17 @@ MISTAKES = {
         pairs are (2t, 2t+1) instead of (t, t + d/2), or the reverse
         Garbage.
         Build the field and the start in the layout that is asked for."""),
+}
+
+FURTHER = {
+    "midpoint": Mistake(_step(lambda right, d, t, p, h: p + h * d(t + h / 2, p + h / 2 * d(t, p)))).words("""
+        the midpoint rule: one slope, at the middle of the step
+        Errors of second order.
+        Take the four slopes of the 3/8 rule in every step."""),
+    "trapezoid": Mistake(_step(_trapezoid)).words("""
+        Heun's rule: the mean of the slopes at both ends of the step
+        Errors of second order.
+        Take the four slopes of the 3/8 rule in every step."""),
 }
 
 SCORES = {"added": ("one", "key", "query", "any")}

@@ -32,6 +32,12 @@ def _mixed(rows, slow, fast, alpha):
     return alpha * rows[slow] + (1 - alpha) * rows[fast]
 
 
+def _between(table, places):
+    below = np.floor(places).astype(int)
+    share = (places - below)[..., None]
+    return (1 - share) * table[below] + share * table[np.minimum(below + 1, len(table) - 1)]
+
+
 MISTAKES = {
     "alpha_swapped": Mistake(using(alpha=lambda a: 1 - a.alpha)).words("""
         1 - alpha for alpha: the digits exchange their weights
@@ -62,6 +68,21 @@ MISTAKES = {
 }
 
 PRESETS = {"bert4keras": ("extend", hierarchical.PRESETS["bert4keras"])}
+
+FURTHER = {
+    "interpolated": Mistake(_rows(lambda u, m, n, alpha, table: _between(table, m * (n - 1) / (n * n - 1)))).words("""
+        the table is stretched: rows between the trained ones are interpolated
+        The first n rows are not the table.
+        Mix two base vectors: that of position // n and that of position % n."""),
+    "base_of_the_last_row": Mistake(
+        lambda f, a: _rows(
+            lambda u, m, n, alpha, table: _mixed((table - alpha * table[-1:]) / (1 - alpha), m // n, m % n, alpha)
+        )(f, a)
+    ).words("""
+        the base vectors are (p - alpha p_last) / (1 - alpha): the last row is subtracted for the first
+        The first n rows are not the table.
+        Subtract row 0: u = (p - alpha p_0) / (1 - alpha)."""),
+}
 
 SCORES = {"added": ("one", "key", "query", "any")}
 

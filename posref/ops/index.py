@@ -61,6 +61,17 @@ MISTAKES = {
         Divide by length or by length - 1, as is asked for."""),
 }
 
+FURTHER = {
+    "both_sides": Mistake(lambda f, a: 2 * f(**a) - 1, only="encode_normalized").words("""
+        2 x - 1: values lie in [-1, 1] instead of [0, 1]
+        The middle of the text is 0.
+        Divide the position, and change nothing else."""),
+    "by_the_longest": Mistake(lambda f, a: a.positions[..., None] / a.positions.max(), only="encode_normalized").words("""
+        positions are divided by the largest one of the batch instead of a fixed length
+        A text is encoded otherwise beside a longer one.
+        Divide by the length that is configured."""),
+}
+
 SCORES = {"added": ("one", "key", "query", "any")}
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from posref import attention
-from posref.ops import Mistake, inside, missing
+from posref.ops import Mistake, inside, missing, using
 from posref.ops.common import OTHER_LAYOUT
 from posref.ops.probe import painted
 from posref.rotary import layouts, rope
@@ -95,7 +95,20 @@ def _without_need(setting):
         Leave the weights as they are, or say which layout they have.""")
 
 
-FURTHER = {"permuted_without_need": _without_need("target"), "permuted_without_need_back": _without_need("source")}
+FURTHER = {
+    "permuted_without_need": _without_need("target"),
+    "permuted_without_need_back": _without_need("source"),
+    "queries_forgotten": Mistake(
+        _permute(lambda right, a, w, rows: w if w is a.w_q or w is a.b_q else right(w, **rows))
+    ).words("""
+        the weights of the keys are converted, but W_q is not
+        Wrong at position 0 as well.
+        Permute W_q and its bias as well."""),
+    "biases_left_out": Mistake(using(b_q=lambda a: 0 * a.b_q, b_k=lambda a: 0 * a.b_k)).words("""
+        the biases of queries and keys are left out
+        Right without biases only.
+        Permute the biases like the rows of their weights, and add them."""),
+}
 
 SCORES = "only the order of features differs"
 

@@ -44,6 +44,18 @@ def _attend(weights, denominator=None, seen=None, seen_below=None):
     return wrong
 
 
+def _mapped(phi):
+    """Another feature map, alone or in attention."""
+
+    def wrong(f, a):
+        if "q" not in a:
+            return phi(a.x)
+        tables = rope.tables(per_head(a.positions, a.q), rope.frequencies(a.dim, a.base))
+        return linear_attention.attend(a.q, a.k, a.v, *tables, layout=a.layout, feature_map=phi, causal=a.causal)
+
+    return wrong
+
+
 def _turned(phi, turn, q, k):
     return turn(phi(q)) @ np.swapaxes(turn(phi(k)), -1, -2)
 
@@ -105,6 +117,18 @@ FURTHER = {
         the sum of the weighted values is not divided
         Outputs grow with the length of the text.
         Divide by the sum of the unrotated phi(q) . phi(k)."""),
+    **{
+        f"phi_{name}": Mistake(_mapped(phi)).words(f"""
+            the feature map is {words}
+            Weights trained with elu(x) + 1 do not fit.
+            Take elu(x) + 1: x + 1 above 0, e^x below.""")
+        for name, words, phi in (
+            ("exponential", "e^x", np.exp),
+            ("softplus", "ln(1 + e^x)", lambda x: np.log1p(np.exp(x))),
+            ("relu", "max(x, 0)", lambda x: np.maximum(x, 0 * x)),
+            ("square", "x^2", lambda x: x * x),
+        )
+    },
 }
 
 SCORES = "its attention weights are not a softmax of scores"

@@ -99,6 +99,21 @@ MISTAKES = {
 
 PRESETS = {"nezha": ("table", nezha.PRESETS["nezha"])}
 
+
+def _rows_of_the_other(a):
+    other = {"paper": "released", "released": "paper"}[a.convention]
+    return nezha.table(a.max_distance, a.q.shape[-1], convention=other)
+
+
+FURTHER = {
+    "values_of_the_other_convention": Mistake(
+        lambda f, a: _attend(lambda keys, values: (keys, _rows_of_the_other(a)))(f, a), only="attend"
+    ).words("""
+        keys have the table of this convention, values that of the other
+        Scores are right, values are turned by k w_t.
+        Use one table for keys and values."""),
+}
+
 SCORES = {"shaw clipped": ("one", "clipped", "one", "clipped")}
 
 

@@ -99,6 +99,12 @@ def _values(table):
 
 OTHER = {"relative_key": "relative_key_query", "relative_key_query": "relative_key"}
 
+
+def _by_distance(right, q, k, table, offsets, scale, variant):
+    rows = table.shape[-2]
+    return right(q, k, table, np.minimum(np.abs(offsets), rows - 1) - rows // 2, scale=scale, variant=variant)
+
+
 MISTAKES = {
     "rows_overwritten": Mistake(
         inside(relative, "scatter_rows", lambda right: last_wins), *OVERWRITTEN, only="scores_gradient"
@@ -172,6 +178,13 @@ MISTAKES = {
         the values use the table of the keys
         NEZHA's sharing, without being NEZHA.
         Give the values their own table, w^V."""),
+}
+
+FURTHER = {
+    "rows_by_distance": Mistake(_scores(_by_distance)).words("""
+        the row of the table is the distance |j - i|, from row 0 on
+        Past and future are read alike, and rows of the past mean other distances.
+        Take row j - i + k, clipped at both ends; row k is that of offset 0."""),
 }
 
 SCORES = {"shaw": ("one", "offset", "one", "offset"), "shaw clipped": ("one", "clipped", "one", "clipped")}

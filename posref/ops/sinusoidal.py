@@ -141,6 +141,13 @@ def _head(t):
     return t.added(sinusoidal.encode(t.positions, sinusoidal.frequencies(t.dim), layout=layers.LAYOUT))
 
 
+def _by_parity(angle, layout):
+    """The angle of each pair twice; its first is the position, for w_0 = 1."""
+    even = np.rint(angle[..., :1]) % 2 == 0
+    wave = np.where(even, np.sin(angle), np.cos(angle))
+    return pairing.join(wave, wave, layout)
+
+
 FURTHER = {
     "sin_first": Mistake(_other_order("cos_sin")).words("""
         sines come before cosines
@@ -194,4 +201,8 @@ FURTHER = {
         the exponent of the cosine is (2 t + 1) / dim, that of the sine 2 t / dim
         Sine and cosine of a pair have different frequencies; a shift is no rotation.
         Both features of pair t have the exponent 2 t / dim."""),
+    "waves_by_token": Mistake(_angle(lambda m, w: m * w, _by_parity)).words("""
+        even tokens have sines and odd ones cosines: the parity is that of the token, not of the feature
+        Half of the numbers are missing.
+        Each token has the sine and the cosine of each angle, in even and odd features."""),
 }

@@ -288,4 +288,16 @@ FURTHER = {
         buckets are floor(side n / max_distance): linear over the whole range
         Near keys share a bucket.
         Half of the buckets are exact, the other half logarithmic."""),
+    "powers_of_two": Mistake(
+        _bucket(lambda n, exact, steps, max_distance, side: np.minimum(exact + np.floor(np.log2(n / exact)), side - 1))
+    ).words("""
+        buckets beyond the exact ones double in width: the logarithm to base 2 without max_distance
+        Far keys share too few buckets.
+        Beyond e take e + floor(L log(n / e) / log(D / e))."""),
+    "rows_by_offset": Mistake(
+        inside(t5, "bucket", lambda right: lambda offsets, *, buckets=32, **_: np.clip(offsets + buckets // 2, 0, buckets - 1))
+    ).words("""
+        the row of the table is the offset plus half of the buckets, clipped at both ends
+        Trained rows mean other distances.
+        Look up the bucket of each offset."""),
 }

@@ -52,6 +52,11 @@ def _with_bias(change):
     return lambda a: change(a) if a.get("b") is not None else missing()
 
 
+def _positional(a):
+    """The scores of positions without those of the words."""
+    return scores(0 * a.q, a.k, a.t, a.theta_1, a.theta_2, a.get("b"), scale=a.scale, convention=a.convention)
+
+
 OTHER = {"paper": "released", "released": "paper"}
 
 MISTAKES = {
@@ -107,6 +112,23 @@ MISTAKES = {
         theta_2 = t_10: the wrong entry of the larger matrix
         Words see [CLS] wrongly.
         theta_1 is T_00, theta_2 is T_11."""),
+}
+
+FURTHER = {
+    "added_after_softmax": Mistake(
+        lambda f, a: attention.softmax(attention.scores(a.q, a.k, scale=a.scale), a.get("mask")) @ a.v + _positional(a) @ a.v,
+        only="attend",
+    ).words("""
+        the scores of positions are added to the weights, after the softmax
+        Weights do not sum to 1.
+        Add the scores of positions to those of the words, then take the softmax."""),
+    "unprojected": Mistake(
+        lambda f, a: np.broadcast_to(a.scale * (a.p @ np.swapaxes(a.p, -1, -2)), (len(a.u_q), len(a.p), len(a.p))),
+        only="positional",
+    ).words("""
+        p_i . p_j: the vectors of positions are not projected by U_Q and U_K
+        All heads have the same scores of positions.
+        Project queries and keys of positions head by head."""),
 }
 
 SCORES = {"tupe": ("one", "one", "one", "any")}

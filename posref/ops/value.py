@@ -41,6 +41,15 @@ def _after(sign):
     return lambda f, a: _turned(a, f(**a | {"undo": False}), a.query_positions, sign) if a.undo else missing()
 
 
+def _values_turned(sign):
+    """Values turned by R(sign j), through the specification's own turn by R(j)."""
+    return lambda f, a: f(**a | {"v": _turned(a, _turned(a, a.v, a.key_positions, sign), a.key_positions, -1)})
+
+
+def _undone_at(positions):
+    return lambda f, a: _turned(a, f(**a | {"undo": False}), positions(a), -1) if a.undo else missing()
+
+
 MISTAKES = {
     "not_undone": Mistake(using(undo=lambda a: False if a.undo else missing())).words("""
         R(-i) is left out: the output is not rotated back
@@ -72,6 +81,17 @@ MISTAKES = {
     "causal_ignored": Mistake("no_mask").words("""
         the causal mask is left out
         Queries see the future."""),
+}
+
+FURTHER = {
+    "values_turned_backward": Mistake(_values_turned(-1)).words("""
+        the values are rotated by R(-j): the sine has the wrong sign for values alone
+        Weights are right, the output is garbled.
+        Turn the values by R(j), as the keys."""),
+    "undone_at_the_last_key": Mistake(_undone_at(lambda a: a.key_positions[..., -1:] + 0 * a.query_positions)).words("""
+        the output is rotated back by the position of the last key instead of its query
+        Right for one new token at a time.
+        Turn each row of the output by R(-i), i the position of its query."""),
 }
 
 SCORES = "scores of RoPE; the values are rotated too"

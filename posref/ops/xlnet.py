@@ -121,6 +121,13 @@ MISTAKES = {
         Pass the mask transformer_xl.visible to the softmax."""),
 }
 
+FURTHER = {
+    "both_segments": Mistake(using(e=lambda a: 0 * a.e + a.e.sum(axis=0))).words("""
+        the vectors of both segments are added up for every pair
+        Tokens of one segment and of two have the same scores.
+        Choose one: e[0] for tokens of one segment, e[1] for those of two."""),
+}
+
 SCORES = {"transformer_xl": ("one", "offset", "one", "offset")}
 
 

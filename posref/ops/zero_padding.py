@@ -33,6 +33,19 @@ def _padding(asked, used):
     return using(padding=lambda a: used if a.padding == asked else missing())
 
 
+def _padded(mode):
+    """Rows beyond the ends made from those inside."""
+
+    def wrong(f, a):
+        width = a.kernel.shape[0]
+        if a.padding != "zero" or a.x.shape[-2] <= width // 2:
+            missing()
+        beyond = [(0, 0)] * (a.x.ndim - 2) + [((width - 1) // 2, width // 2), (0, 0)]
+        return f(**a | {"x": np.pad(a.x, beyond, mode=mode), "padding": "valid"})
+
+    return wrong
+
+
 MISTAKES = {
     "flipped": Mistake(using(kernel=lambda a: a.kernel[::-1])).words("""
         W_{width - 1 - k}: the kernel is reversed
@@ -58,6 +71,20 @@ MISTAKES = {
         n rows: a convolution without padding ('valid') is padded
         The result is too long.
         Leave the ends as they are: n - width + 1 rows."""),
+}
+
+FURTHER = {
+    "anticausal": Mistake(_left(lambda width: 0)).words("""
+        nothing on the left: all padding is on the right
+        The result is shifted.
+        Pad (width - 1) // 2 on the left and width // 2 on the right."""),
+    **{
+        mode: Mistake(_padded(mode)).words(f"""
+            rows beyond the ends are {words}, not zeros
+            Little is known of the border.
+            Pad both ends with zeros.""")
+        for mode, words in (("edge", "copies of the first and the last row"), ("reflect", "mirrored at the ends"))
+    },
 }
 
 SCORES = "position comes from the border of a convolution"
