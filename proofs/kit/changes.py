@@ -113,6 +113,20 @@ def returning_kin(function, functions, change, made):
     return numbers.noting({f: f for f in functions}, note)
 
 
+def differing_kin(function, functions, run):
+    """The words of `KIN` that make another result of some call; with the others a body runs as it is. All if the run fails."""
+    found = set()
+
+    def note(f, _, result):
+        if f is function and len(found) < len(KIN):
+            words, known = [word for word in KIN if word not in found], texts({"": result})
+            found.update(word for word in words if texts({"": _in_parts(KIN[word], result)}) != known)
+        return result
+
+    failure = run(lambda: numbers.noting({f: f for f in functions}, note))
+    return KIN if failure else [word for word in KIN if word in found]
+
+
 def kept(function, functions, run):
     """Whether a body calls a function, and no other one gets other arguments where the result is changed."""
     calls, heard = [], {True: [], False: []}

@@ -80,7 +80,7 @@ def expression(value):
         return expression(value.real) + sp.I * expression(value.imag)
     if isinstance(value, str):
         raise Undecided(f"the text {value!r} as a number")
-    return sp.sympify(value)
+    return sp.sympify(value, strict=True)  # otherwise sympy reads what has entries to its end, and arrays of any size have none
 
 
 def _is_array(value):

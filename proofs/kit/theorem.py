@@ -281,10 +281,11 @@ class Theorem:
             [f for f in map(python_function, self.of) if numbers.can_be_noted(f)],
             SECONDS_WITH_MARKS + self.seconds,
         )
-        for word in changes.KIN if function in noted else ():
+        run = lambda change: self._failure(change, self.body, seconds)
+        for word in changes.differing_kin(function, noted, run) if function in noted else ():
             made = []
             change = functools.partial(changes.returning_kin, function, noted, changes.KIN[word], made)
-            if self._failure(change, self.body, seconds) is None and any(made):
+            if run(change) is None and any(made):
                 raise Unsound(f"{self.name} claims the same of {function.__name__} with its {word}; compare what it returns")
 
     def _of_no_result(self, control, functions):
@@ -401,11 +402,10 @@ def kill_mutants(all_theorems, module):
     unused = set(listed)
     for function in dict.fromkeys(f for t in all_theorems for f in under[t.name] if f.__module__ == module):
         about = [t for t in all_theorems if function in under[t.name]]
-        tried, kills = Counter(), Counter()
+        spent, kills = Counter({t.name: 2 * t.seconds for t in about}), Counter()
         for label, code in mutants(function):
-            about.sort(key=lambda t: t.seconds * (tried[t.name] + 2) / (kills[t.name] + 1))  # the least time for a mutant first
-            killer, outcome = _killer(function, code, about)
-            tried.update(t.name for t in (about[: about.index(killer) + 1] if killer else about))
+            about.sort(key=lambda t: spent[t.name] / (kills[t.name] + 1))  # the least time for a mutant first
+            killer, outcome = _killer(function, code, about, spent)
             if killer is not None:
                 kills[killer.name] += 1
                 score[killer.name]["killed"] += 1
@@ -427,9 +427,11 @@ def _under_proof(t):
     return list(dict.fromkeys([*named, *called]))
 
 
-def _killer(function, code, candidates):
+def _killer(function, code, candidates, spent):
     for t in candidates:
+        start = time.process_time()
         outcome = t.outcome(function, code)
+        spent[t.name] += time.process_time() - start
         if outcome != "survived":
             return t, outcome
     return None, "survived"
