@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import sympy as sp
 
+from proofs.kit import claims
 from proofs.kit.cases import first_failure
 from proofs.kit.loops import Cells, Loop
 from proofs.kit.mutants import python_function
@@ -37,28 +38,45 @@ def never_ran(theorem, calls):
     left = numbers_in(theorem.sizes) if theorem.of else set()
     for call in calls:
         left -= left and met(left, [call.arguments, call.result])
+
+    def look(values):
+        left.difference_update(met(left, values))
+        if not left:
+            raise AllMet
+
     if left:
-        with _watching(
-            [python_function(f).__code__ for f in theorem.of], lambda values: left.difference_update(met(left, values))
-        ):
+        with _watching([python_function(f).__code__ for f in theorem.of], look):
             first_failure(theorem.body)
     return sorted(left)
 
 
+class AllMet(Exception):
+    """Ends a run of which nothing more is asked."""
+
+
 @contextmanager
-def _watching(codes, tell):
-    """Arguments and results of these functions are told, also where a kernel or a piece of a loop runs."""
-    codes = {*codes, Loop._run.__code__}
+def _watching(codes, look):
+    """Arguments and results of these functions are looked at, also in kernels and pieces of loops; no claim is decided."""
+    watched = {*map(id, (*codes, Loop._run.__code__))}  # identities, since a code is hashed with all that is in it
 
-    def profile(frame, event, result):
-        if frame.f_code in codes and event in ("call", "return"):
-            tell(result if event == "return" else frame.f_locals)
+    def called(frame, *_):
+        if id(frame.f_code) in watched:
+            look(frame.f_locals)
+            frame.f_trace_lines = False
+            return returned
 
-    sys.setprofile(profile)
+    def returned(frame, event, result):
+        if event == "return":
+            look(result)
+        return returned
+
+    saved, claims.deciding = sys.gettrace(), False
+    sys.settrace(called)
     try:
         yield
     finally:
-        sys.setprofile(None)
+        sys.settrace(saved)
+        claims.deciding = True
 
 
 def met(wanted, values):
