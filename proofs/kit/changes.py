@@ -113,18 +113,16 @@ def returning_kin(function, functions, change, made):
     return numbers.noting({f: f for f in functions}, note)
 
 
-def differing_kin(function, functions, run):
-    """The words of `KIN` that make another result of some call; with the others a body runs as it is. All if the run fails."""
-    found = set()
+def called(functions, run):
+    """Those of the functions that a body calls itself, not through another one of them; all if the run fails."""
+    seen = set()
 
     def note(f, _, result):
-        if f is function and len(found) < len(KIN):
-            words, known = [word for word in KIN if word not in found], texts({"": result})
-            found.update(word for word in words if texts({"": _in_parts(KIN[word], result)}) != known)
+        seen.add(f)
         return result
 
     failure = run(lambda: numbers.noting({f: f for f in functions}, note))
-    return KIN if failure else [word for word in KIN if word in found]
+    return {*functions} if failure else seen
 
 
 def kept(function, functions, run):

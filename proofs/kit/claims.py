@@ -7,12 +7,13 @@ that satisfies the hypotheses and at which, with 50 digits, the two sides differ
 import functools
 import itertools
 import zlib
+from contextlib import contextmanager
 
 import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from proofs.kit import cases, marks, paths
+from proofs.kit import cases, marks, numbers, paths
 from proofs.kit.cases import at_case, settled, special
 from proofs.kit.normal_form import coefficients, is_zero, never_zero
 from proofs.kit.paths import compared
@@ -25,6 +26,7 @@ KNOWN = 32  # bits of a difference that sympy vouches for; of a difference that 
 ATTEMPTS = 600  # points tried for a witness
 ASSUMPTIONS = ("zero", "positive", "negative", "integer", "even", "odd", "prime")
 DISTINCTIONS = (sp.Piecewise, sp.KroneckerDelta, sp.Heaviside, sp.floor, sp.ceiling, sp.Mod, sp.sign, sp.Abs, sp.Max, sp.Min)
+witnesses = True  # whether a claim that fails shows numbers: not where the question is only whether it fails
 deciding = True  # whether equalities are decided: not in a body that is watched, which is proved
 
 
@@ -65,6 +67,8 @@ def prove_equal(left, right, mention=()):
         b = right[place]
         if a.is_Integer and a == b:
             continue
+        if not witnesses and (numbers.differs_from_zero(a - b) or not is_zero(a - b)):
+            raise NotProved(f"{_short(a)} != {_short(b)}")
         if not is_zero(a - b):
             _refute(a, b, f"entry {', '.join(map(str, place))}" if left.size > 1 else "")
         if a != b:
@@ -189,6 +193,17 @@ def _divisors(e):
 
 
 # witnesses
+
+
+@contextmanager
+def without_witnesses():
+    """Claims that fail do so without numbers, which take time to find."""
+    global witnesses
+    saved, witnesses = witnesses, False
+    try:
+        yield
+    finally:
+        witnesses = saved
 
 
 def _refute(a, b, entry):

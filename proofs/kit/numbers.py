@@ -820,6 +820,22 @@ OPERATIONS = {
 }
 
 
+def differs_from_zero(e):
+    """True only if an expression is not 0 at some numbers, by more than rounding makes of it: then its normal form is not 0.
+
+    Unknown functions of numbers that are not whole are left out, since a rounded argument is another one.
+    """
+    if any(not a.is_integer for f in e.atoms(AppliedUndef) for a in f.args):
+        return False
+    try:
+        with np.errstate(all="ignore"):
+            number = Meter((3, 3)).number(e, {i: np.array(1) for i in e.free_symbols & cases._bounds.keys()})
+            allowed = 2.0**-50 * number.error + np.finfo(np.float64).tiny * (1 + number.magnitude)
+            return bool(np.isfinite(number.value) and np.isfinite(number.error) and abs(number.value) > allowed)
+    except (Beyond, TypeError, ValueError, ArithmeticError):
+        return False
+
+
 class Meter:
     """The numbers that expressions are, for arrays of indices, at one size and in one dtype."""
 

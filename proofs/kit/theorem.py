@@ -31,6 +31,7 @@ import ast
 import contextlib
 import functools
 import inspect
+import itertools
 import re
 import signal
 import time
@@ -40,7 +41,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from posref import ops
-from proofs.kit import changes, honest, language, loops, marks, numbers, watch
+from proofs.kit import changes, claims, honest, language, loops, marks, numbers, watch
 from proofs.kit.cases import first_failure, run_cases
 from proofs.kit.claims import prove_equal
 from proofs.kit.mutants import Tripwire, mutants, posref_run_by, python_function, swapped, tripwire
@@ -199,8 +200,8 @@ class Theorem:
             unseen = noticed == "nothing" and self._carries(name, functions, alone)
             if unseen or (whole and name in made.results.called):
                 raise Unsound(f"{self.name} claims nothing that depends on what {name.rpartition('.')[2]} returns")
-            if noticed == "claim" and not made.is_made() and honest.says_what(self, functions[name]):
-                self._check_kin(functions[name])
+        by_claims = [f for name, f in functions.items() if left.get(name) == "claim" and not made.is_made()]
+        self._check_kin([f for f in by_claims if honest.says_what(self, f)])
         self._check_said(made, [f for name, f in functions.items() if failure is None and name in made.seen])
         if whole and (lying := made.left_lying()):
             raise Unsound(f"{self.name} calls {lying[0].rpartition('.')[2]} and claims nothing of that result; compare each")
@@ -212,7 +213,7 @@ class Theorem:
         """A claim notices what each loop begins with."""
         for function, name in loops.begun():
             change = functools.partial(loops.beginning_elsewhere, function, name)
-            if self._failure(change, self.body, SECONDS_WITH_MARKS + self.seconds) is None:
+            if self._with_changed(change) is None:
                 raise Unsound(f"{self.name} claims the same if {name} begins with something else; compare it with what it is")
 
     def _check_expected(self, made, failure, whole):
@@ -232,8 +233,7 @@ class Theorem:
             return alone
         if not numbers.can_be_noted(functions[name]):
             return True
-        noted, seconds = [f for f in functions.values() if numbers.can_be_noted(f)], SECONDS_WITH_MARKS + self.seconds
-        return changes.kept(functions[name], noted, lambda change: self._failure(change, self.body, seconds))
+        return changes.kept(functions[name], [f for f in functions.values() if numbers.can_be_noted(f)], self._with_changed)
 
     def _check_counterexamples(self, functions):
         """Each control of the theorem's own file, which no loop takes in pieces, is refuted by what a function returns."""
@@ -260,32 +260,29 @@ class Theorem:
         """How a proof ends where a function returns something else: by a "claim", by an "error", or with "nothing"."""
         failures = []
         for change in changes.ways(function):
-            failures.append(self._failure(change, self.body, SECONDS_WITH_MARKS + self.seconds))
+            failures.append(self._with_changed(change))
             if getattr(failures[-1], "of_a_claim", False):
                 return "claim"
         return "error" if failures[0] else "nothing"
 
     def _check_said(self, made, seen):
         """Where the sentence says what a function returns, a claim compares an entry with something else, or notices kin."""
-        for f in (f for f in seen if honest.says_alone(self, f)):
+        said = [f for f in seen if honest.says_alone(self, f)]
+        for f in said:
             if marks.full_name(f) not in made.apart:
                 raise Unsound(
                     f"{self.name} compares {f.__name__} with itself alone, and says what it returns; compare it with that"
                 )
-            if made.results.slopes or marks.full_name(f) not in made.plain:
-                self._check_kin(f)
+        self._check_kin([f for f in said if made.results.slopes or marks.full_name(f) not in made.plain])
 
-    def _check_kin(self, function):
-        """Claims notice results that have much in common with the right ones."""
-        noted, seconds = (
-            [f for f in map(python_function, self.of) if numbers.can_be_noted(f)],
-            SECONDS_WITH_MARKS + self.seconds,
-        )
-        run = lambda change: self._failure(change, self.body, seconds)
-        for word in changes.differing_kin(function, noted, run) if function in noted else ():
+    def _check_kin(self, pinned):
+        """Claims notice results of these functions that have much in common with the right ones."""
+        noted = [f for f in map(python_function, self.of) if numbers.can_be_noted(f)]
+        called = changes.called(noted, self._with_changed) if {*pinned} & {*noted} else ()
+        for function, word in itertools.product((f for f in pinned if f in called), changes.KIN):
             made = []
             change = functools.partial(changes.returning_kin, function, noted, changes.KIN[word], made)
-            if run(change) is None and any(made):
+            if self._with_changed(change) is None and any(made):
                 raise Unsound(f"{self.name} claims the same of {function.__name__} with its {word}; compare what it returns")
 
     def _of_no_result(self, control, functions):
@@ -309,6 +306,11 @@ class Theorem:
     def failure(self, function, code, body=None):
         """The exception that ends the proof, or that body, with other code in the function's place; None if there is none."""
         return self._failure(lambda: swapped(function, code), body or self.body)
+
+    def _with_changed(self, change):
+        """The exception that ends the proof under a change of results, without a witness; None if there is none."""
+        with claims.without_witnesses():
+            return self._failure(change, self.body, SECONDS_WITH_MARKS + self.seconds)
 
     def _failure(self, change, body, seconds=0):
         try:
