@@ -666,12 +666,15 @@ FURTHER = {
         every query sees the last `width` keys of the cache, wherever the query is
         Right for steps of one token; in prefill the first queries see nothing.
         Compare the position of each query with that of each key."""),
-    "mask_adds_minus_10": Mistake(
-        _with_mask(lambda right, s, mask, sinks: right(np.where(mask, s, s - 10), None, sinks))
-    ).words("""
-        masked scores are lowered by 10 instead of set to minus infinity
-        Masked keys keep a weight.
-        Add minus infinity, or the least number of the dtype."""),
+    **{
+        f"mask_adds_minus_{n}": Mistake(
+            _with_mask(lambda right, s, mask, sinks, n=n: right(np.where(mask, s, s - n), None, sinks))
+        ).words(f"""
+            masked scores are lowered by {n} instead of set to minus infinity
+            Masked keys keep a weight.
+            Add minus infinity, or the least number of the dtype.""")
+        for n in (1, 2, 3, 4, 5, 8, 10, 20)
+    },
     "weights_uniform": Mistake(_weights(lambda right, s, mask, sinks: right(0 * s, mask, sinks))).words("""
         all keys that are seen weigh the same: the scores are not used
         The output is the mean of the values.

@@ -1,4 +1,4 @@
-"""What nobody would write: no list can have it, and it must not be called something else."""
+"""What nobody would write: no list can have it, and it may not be called something that it is not."""
 
 import numpy as np
 
@@ -28,6 +28,11 @@ def rotate_by_waves(x, positions):
 def rotate_and_stretch(x, positions):
     angles = positions[:, None, :, None] * frequencies(8)
     return turned(x * (1 + 0.3 * np.tile(np.sin(angles), 2)), angles)
+
+
+def rotate_by_digits(x, positions):
+    digits = np.array([[sum(map(int, str(p))) for p in row] for row in positions])
+    return turned(x, digits[:, None, :, None] * frequencies(8))
 
 
 def frequencies_of_squares(dim):
@@ -65,6 +70,10 @@ def bias_of_power_3_2(query_positions, key_positions, heads):
 def bias_that_saturates(query_positions, key_positions, heads):
     d = distances(query_positions, key_positions)
     return slopes(heads) * d / (1 + np.abs(d) / 37)
+
+
+def bias_of_waves(query_positions, key_positions, heads):
+    return 5 * slopes(heads) * np.sin(distances(query_positions, key_positions) / 5)
 
 
 def bucket_by_cube_roots(offsets, bidirectional):
