@@ -157,7 +157,8 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
     if not report.diagnosis:
         _constant_named(report, question, got)
     rows = bad.any() and bool((bad == bad.all(axis=-1, keepdims=True)).all())  # of NaN alone
-    if rows and not report.diagnosis and "attention" in question.op.tags:
+    elsewhere = (ratios(got, question.right, question.tolerance[question.models[-1]])[~bad] > 1).any()
+    if rows and elsewhere and not report.diagnosis and "attention" in question.op.tags:  # NaN alone fits whatever gives zeros
         part = Report(report.subject)
         judged(part, question, np.where(bad, 0, got), read)
         report.diagnosis += part.diagnosis

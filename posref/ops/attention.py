@@ -84,6 +84,7 @@ ARRAYS = {
     "w_q": lambda s: painted((s.head_dim, 4), 4),
     "w_k": lambda s: painted((s.head_dim, 4), 6),
 }
+TAGS = {"softmax": "attention"}  # errors of all weights are judged together too: 1e-6 in the sum is in each of a row
 ASKED = ("bias", "sinks", "row_scale", "bias_by_offset")
 
 

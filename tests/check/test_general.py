@@ -262,6 +262,14 @@ def with_sink(scores, mask, sinks, factor):
     return softmax(np.concatenate([np.where(mask, scores, -np.inf), sink], axis=-1))[..., :-1]
 
 
+def floored(scores, mask, more=0, far=1):
+    """Softmax with a number added to the sum, and another factor of rows whose largest score is far below 0."""
+    s = np.where(mask, scores, -np.inf)
+    highest = np.where(mask.any(-1, keepdims=True), s.max(-1, keepdims=True), 0)
+    powers = np.exp(s - highest) * np.where(highest < -100, far, 1)
+    return powers / (powers.sum(-1, keepdims=True) + np.maximum(more, 1e-30))
+
+
 def both_sides(x, kernel, bias, state, left):
     padded = np.pad(x, ((0, 0), (left, 3 - left), (0, 0)))
     return bias + sum(padded[:, t : t + x.shape[1]] * kernel[:, t] for t in range(4))
@@ -496,6 +504,8 @@ NAMED = [
         "rows_of_cls_exchanged",
     ),
     ("attention.window_mask", WINDOW, lambda i, j: (offsets(i, j)[:, 0] <= 0) & (np.arange(7) > 3), "last_keys_of_the_cache"),
+    ("attention.softmax", {}, partial(floored, more=1e-6), "softmax_with_1e-6_in_the_sum_after_the_largest"),
+    ("attention.softmax", {}, partial(floored, far=np.nan), None),
     ("attention.softmax", {"sinks": True}, partial(with_sink, factor=0.125), "sinks_times_0.125"),
     ("attention.attend", SCALE, lambda q, k, v, m: softmax(q @ k.swapaxes(2, 3) / 4 - 10 * ~m) @ v, "mask_adds_minus_10"),
     ("attention.attend", SCALE, lambda q, k, v, m: softmax(q @ k.swapaxes(2, 3) / 4 - 30 * ~m) @ v, None),
