@@ -342,6 +342,8 @@ def clipped(got: np.ndarray, right: Any = (-np.inf, np.inf)) -> dict[str, Mistak
     low, high = got.min(), got.max()
     beyond = 2.0**-20 * max(abs(low), abs(high))
     ends = low if np.min(right) < low - beyond else -np.inf, high if np.max(right) > high + beyond else np.inf
+    if not np.isfinite(ends).any():
+        return {}
     words = f"values are clipped at {' and '.join(f'{end:g}' for end in ends if np.isfinite(end))}"
     effect = "Right for small numbers; trained features and long texts have larger ones."
     return {"clipped": Mistake(result(lambda y: np.clip(y, *ends)), words, effect, "Do not clip.")}

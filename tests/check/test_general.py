@@ -730,3 +730,9 @@ def test_a_limit_that_does_not_fit_is_no_hint():
     report = check(drifted, "rope.rotate", dim=16, layout="half")
     assert not report.ok
     assert not any(" at most " in name or " at least " in name for name, _ in report.nearest)
+
+
+def test_numbers_that_reach_both_ends_are_not_clipped():
+    right = np.linspace(-1, 2, 9)
+    assert general.clipped(right, right) == {}
+    assert "at 1.5" in general.clipped(np.minimum(right, 1.5), right)["clipped"].bug
