@@ -99,30 +99,40 @@ MISTAKES = {
 }
 
 
-def _moved(pixels):
+def _measured(pixels=0.0, eps=1e-6):
     def wrong(f, a):
         counts = sinusoidal_2d.counted(a.mask)
         last = np.stack([counts[..., -1:, :, 0] + 0 * counts[..., 0], counts[..., -1:, 1] + 0 * counts[..., 1]], axis=-1)
-        return f(**a) + 2 * np.pi * pixels / (last + 1e-6)
+        return 2 * np.pi * (counts + pixels) / (last + eps)
 
     return wrong
 
 
-FURTHER = {
-    f"half_a_pixel_{words}": Mistake(_moved(pixels), only="normalized").words(f"""
+FURTHER = (
+    {
+        f"half_a_pixel_{words}": Mistake(_measured(pixels), only="normalized").words(f"""
         half a pixel is {done} the counts before they are divided{where}
         All places move by half a pixel: weights of DETR expect others.
         Divide the counts as they are.""")
-    for words, pixels, done, where in (
-        ("less", -0.5, "subtracted from", ", as Deformable DETR does"),
-        ("more", 0.5, "added to", ""),
-    )
-} | {
-    "in_turns": Mistake(using(matrix=lambda a: 2 * np.pi * a.matrix), only="fourier").words("""
+        for words, pixels, done, where in (
+            ("less", -0.5, "subtracted from", ", as Deformable DETR does"),
+            ("more", 0.5, "added to", ""),
+        )
+    }
+    | {
+        f"eps_{eps:g}": Mistake(_measured(eps=eps), only="normalized").words(f"""
+        the counts are divided by the last count plus {eps:g} instead of plus 1e-06
+        The last place falls short of 2 pi.
+        Add 1e-6, as DETR does.""")
+        for eps in (1, 1e-3, 1e-4, 1e-5)
+    }
+    | {
+        "in_turns": Mistake(using(matrix=lambda a: 2 * np.pi * a.matrix), only="fourier").words("""
         the angles are multiplied by 2 pi
         All features are 2 pi times as fast.
         Multiply by 2 pi where the matrix is made or where it is used, as the model does: not in both places."""),
-}
+    }
+)
 
 PRESETS = {name: ("encode", sinusoidal_2d.PRESETS[name]) for name in sinusoidal_2d.PRESETS}
 

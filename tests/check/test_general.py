@@ -280,9 +280,9 @@ def best(s, mask, top):
     return mask & (s >= np.sort(s, axis=-1)[..., -top, None])
 
 
-def places(mask, less):
+def places(mask, less=0.0, eps=1e-6):
     y, x = np.cumsum(mask, axis=0), np.cumsum(mask, axis=1)
-    return 2 * np.pi * np.stack([(y - less) / (y[-1:] + 1e-6), (x - less) / (x[:, -1:] + 1e-6)], axis=-1)
+    return 2 * np.pi * np.stack([(y - less) / (y[-1:] + eps), (x - less) / (x[:, -1:] + eps)], axis=-1)
 
 
 def read_early(q, k, v, gates, state):
@@ -516,6 +516,7 @@ NAMED = [
     ("indexer.compress", {}, lambda x, g, b: (softmax(g + b) * x).sum(-2), "softmax_over_features"),
     ("indexer.select", {"top": 3}, partial(best, top=2), "top 2"),
     ("sinusoidal_2d.normalized", {}, partial(places, less=0.5), "half_a_pixel_less"),
+    ("sinusoidal_2d.normalized", {}, partial(places, eps=1), "eps_1"),
     ("gated.attend", STATE, read_early, "read_before_the_update"),
     ("gated.log_gates", {}, lambda x, a, b: -np.exp(a) * (np.log1p(np.exp(x)) + b), "bias_after_softplus"),
     ("gated.bounded_log_gates", {}, lambda x, a, b: -5 / (1 + np.exp(-np.exp(a) * x - b)), "bias_not_multiplied"),
