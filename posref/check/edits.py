@@ -81,7 +81,9 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
     values = np.unique((got - whole * right)[wrong])  # whole numbers that are all off by one number show that number alone
     if wrong.sum() < MARKS if marks else len(values) < LEAST:
         return
-    few = min(MOST // max(right.size, 2**13), STEPS // max(right.shape[-2:-1], default=1))
+    arrays = (x for x in (right, *question.a.values()) if isinstance(x, np.ndarray))
+    rows = max((x.shape[-2] for x in arrays if x.ndim > 1), default=1)
+    few = min(MOST // max(right.size, 2**13), STEPS // max(rows, 1))
     coarse = any((rounded(got, bits) == got).all() for bits in FEW_BITS["rounded"])
     ways = tuple(FEW_BITS)[: 2 - coarse]  # a result in few bits says nothing of a step
     spec, sizes = question.op.spec, _sizes(question.a, wrong)

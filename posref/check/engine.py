@@ -101,11 +101,12 @@ class Question:
 
     def answer(self, name: str, wrong: Wrong) -> np.ndarray | None:
         """What a mistake gives here, or None where it has no place; computed once, but for two, or a line, in many elements."""
-        if self.right.size > FEW and (" and " in name or " with " in name):
-            return self._answer(wrong)
-        if name not in self._answers:
-            self._answers[name] = self._answer(wrong)
-        return self._answers[name]
+        if name in self._answers:
+            return self._answers[name]
+        answer = self._answer(wrong)
+        if np.size(answer) <= FEW or not (" and " in name or " with " in name):
+            self._answers[name] = answer
+        return answer
 
     def _answer(self, wrong: Wrong) -> np.ndarray | None:
         try:

@@ -41,7 +41,9 @@ from posref.ops import Mistake
 
 Read = Callable[[Question, np.ndarray], Iterable[Iterable[Named]]]
 AXES = ("batch", "heads", "n", "dim")
-WRITES = "Check that the function writes its result into the array that it returns."
+WRITES = (
+    "Check that the function writes its result into the array that it returns, and that positions and tables are not all 0."
+)
 MASKED = "Apply this mask too, where another one such as that of padding is applied."
 READS = "Check that the function reads its inputs and returns what it computed."
 ALL = ": all give these numbers here."  # how a line about several mistakes ends

@@ -366,14 +366,10 @@ OFFSETS = {
 }
 
 
-LIMITS = (8, 16, 32, 64, 128, 256, 512, 1024)  # of distances, that people choose
-
-
-def capped(n: int, past_alone: bool = False) -> Mistake:
+def capped(n: int) -> Mistake:
     """Distances beyond n taken for n."""
-    where = " of keys before the query" if past_alone else ""
-    return Mistake(_offsets(lambda o: np.clip(o, -n, None if past_alone else n)), kind="positions").words(f"""
-        distances{where} beyond {n} become {n}: the table is too short and the index is clamped
+    return Mistake(_offsets(lambda o: np.clip(o, -n, n)), kind="positions").words(f"""
+        distances beyond {n} become {n}: the table is too short and the index is clamped
         Right in short texts; in long ones all far keys are at one distance.
         Limit distances only where the formula does.""")
 
@@ -559,8 +555,6 @@ FURTHER = {
         x cos alone: the other half of the pair times the sine is not added
         Features that turn by a right angle vanish.
         Write (a cos - b sin, a sin + b cos)."""),
-    **{f"distances_end_at_{n}": capped(n) for n in LIMITS},
-    **{f"past_ends_at_{n}": capped(n, past_alone=True) for n in LIMITS},
     "temperature_log_n": Mistake(
         lambda f, a: np.maximum(1, np.log(a.positions + 1) / np.log(a.length)), only="temperature"
     ).words("""

@@ -7,7 +7,7 @@ import numpy as np
 
 from posref import ops, position_ids
 from posref.check import check, edits
-from posref.check.engine import Question
+from posref.check.engine import FEW, Question
 from posref.check.implementation import example
 from posref.check.tensors import round_to
 from posref.relative import swin
@@ -120,3 +120,15 @@ def test_angles_in_few_bits():
 
     (finding,) = check(rotate, "rope.rotate", dim=64, layout="half", base=500000.0).diagnosis
     assert "`rounded(positions[..., None] * frequencies, 8)`" in finding.sentence
+
+
+def test_a_large_answer_of_an_edit_is_not_kept():
+    question, calls = Question(ops.op("alibi.slopes"), {"heads": 8, "max_bias": 8}, ("f32",)), []
+
+    def wrong(f, a):
+        calls.append(a)
+        return np.zeros(FEW + 1)
+
+    for name in ("slopes with 1 for 2", "slopes with 1 for 2", "large", "large"):
+        assert question.answer(name, wrong).size == FEW + 1
+    assert len(calls) == 3
