@@ -198,11 +198,11 @@ def _vectors(question: Question, part: np.ndarray) -> str:
 def of_padding(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
     """Right tokens, then those of a mistake, and other numbers in the place of padding, which nobody reads: models differ."""
     right = question.right
-    mask = np.asarray(question.a["mask"] if "padding" in question.op.tags else True)
+    mask = np.asarray(question.a["mask"] if "padding" in question.op.tags else True) != 0  # files hold no booleans
     if not 0 < mask.ndim <= right.ndim or got.shape != right.shape:
         return
     padding = ~mask[..., -right.shape[mask.ndim - 1] :]
-    if not padding.any() or (got == right)[padding].all():
+    if not padding.any() or padding.all() or (got == right)[padding].all():
         return
     ours, theirs = (_one_row(question, y[padding]) for y in (got, right))
     has = f"has {ours} instead of {theirs}" if ours and theirs else "differs"

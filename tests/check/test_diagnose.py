@@ -425,3 +425,10 @@ def test_elements_without_a_meaning_may_be_anything(anything):
 def test_what_is_no_tensor_of_numbers_is_refused_in_our_own_words(output):
     with pytest.raises(TypeError, match=f"the output is a {type(output).__name__}, expected an array or tensor of numbers"):
         diagnose("rope/half/d4-b1e4/one", output)
+
+
+def test_noise_is_no_padding():
+    """The masks of golden cases are whole numbers."""
+    case = vectors.case("position_ids/padded/filler-1/ids")
+    report = diagnose(case, case.expected + np.arange(case.expected.size).reshape(case.expected.shape) ** 2 % 7)
+    assert not report.diagnosis, str(report)
