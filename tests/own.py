@@ -93,10 +93,13 @@ def listening(f, op, chosen, tensor=np.asarray):
     @functools.wraps(f)
     def heard(*given, **named):
         bound = signature.bind_partial(*given, **named)
-        sizes = {name: np.shape(bound.arguments[other])[axis] for name, ((other, axis), *_) in counted.items()}
+        told = bound.arguments.copy()  # an offset, nothing, or a length where no other array has one
+        sizes = {
+            name: np.shape(told[others[0][0]])[others[0][1]] if others else told.pop(name) for name, others in counted.items()
+        }
         for name, size in sizes.items():
             before = sizes["key_positions"] - size if name == "query_positions" else 0
-            bound.arguments[name] = np.arange(size) + bound.arguments.get(name, before)
+            bound.arguments[name] = np.arange(size) + told.get(name, before)
         for name, value in bound.arguments.items():
             if name in booleans and value is not None and dtype_name(value) != "bool":
                 wrong.append(f"{name} arrives as {dtype_name(value)}")
