@@ -7,9 +7,9 @@ import shutil
 import textwrap
 from collections import Counter
 
-from posref import claims, comparison, discovery, finding, statements
+from posref import claims, comparison, discovery, finding, ops, statements
 from posref.explain import presets as released
-from posref.ops import pages
+from posref.ops import common, pages
 
 WIDEST = 128  # of a line of the source
 FEW = 12  # models of a page
@@ -124,15 +124,22 @@ def found(words):
 
 
 def mistaken(name):
-    """The mistakes of a system or an op, one line each, by kind: first those that are its own."""
+    """The mistakes of a system or an op, one line each, by kind: its own first, those that are in no vector last."""
     kinds = {"": [f"{name} itself"]}
     for mistake, m in pages.mistakes(name).items():
         seen = f" (seen in {len(m.seen_in)} issue{'s' * (len(m.seen_in) > 1)})" if m.seen_in else ""
         kinds.setdefault(m.kind, [HEADINGS.get(m.kind, m.kind)]).append(_row(f"  {mistake}: ", m.bug + seen))
-    more = (
-        f"`posref mistakes {name} --long` adds to each what one sees, the first wrong value, the remedy and where it was seen."
-    )
+    kinds["further"] = ["tried where none of these fits", *(_row(f"  {each}: ", bug) for each, bug in _further(name).items())]
+    more = f"`posref mistakes {name} --long` says of each of a golden vector what one sees, the first wrong value, the remedy and where it was seen."
     return "\n\n".join([*("\n".join(lines) for lines in kinds.values() if len(lines) > 1), _row("", more)])
+
+
+def _further(name):
+    """What each mistake does that is tried after all others, but for those of attention, which any op that attends can have."""
+    system = name.split(".")[0]
+    asked = [op for op in ops.system(system).values() if name in (op.name, system)]
+    own = {**getattr(importlib.import_module(f"posref.ops.{system}"), "FURTHER", {}), **common.FURTHER}
+    return {mistake: m.bug for op in asked for mistake, m in ops.further(op).items() if mistake in own}
 
 
 def _item(statement):

@@ -826,7 +826,8 @@ def test_mistakes_and_symptoms(run):
     assert code == 0
     assert "sorted_slopes: the slopes are sorted" in out
     assert "  Seen in: NVIDIA/TensorRT-LLM#1611" in out
-    short = run("mistakes", "alibi")[1]
+    short, _, further = run("mistakes", "alibi")[1].partition("\ntried where none of these fits\n")
+    assert "  row_form: the bias is -m i" in further
     assert sorted(re.findall(r"^  (\w+): ", short, re.M)) == sorted(re.findall(r"^(\w+): ", out, re.M))
     code, out, _ = run("mistakes", "--symptom", "left padding", "--json")
     assert code == 0
@@ -887,6 +888,16 @@ def test_find_leads_from_a_symptom_to_its_mistakes(capsys):
         said = {hit["symptom"] for hit in json.loads(out or "[]")}
         assert said == ({f"posref mistakes --symptom {word!r}" if word == "left padding" else ""} if code == 0 else set())
         assert (f"`posref mistakes --symptom {word!r}`" in err) == (word == "gibberish")
+
+
+@pytest.mark.parametrize("name", ["t5.bucket", "value"])
+def test_what_check_may_say_of_an_op_is_printed(name, capsys):
+    assert cli.main(["mistakes", name]) == 0
+    said = capsys.readouterr().out
+    asked = [op for op in ops.system(name.split(".")[0]).values() if name in (op.name, op.name.split(".")[0])]
+    of_attention = ops.further(ops.op("attention.attend")).keys() | ops.op("attention.attend").mistakes.keys()
+    names = {each for op in asked for each in {**op.mistakes, **ops.further(op)}}
+    assert {each for each in names - of_attention if f"  {each}: " not in said} == set()
 
 
 def test_claims_are_printed_with_what_shows_them(capsys):
