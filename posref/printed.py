@@ -130,7 +130,10 @@ def mistaken(name):
         seen = f" (seen in {len(m.seen_in)} issue{'s' * (len(m.seen_in) > 1)})" if m.seen_in else ""
         kinds.setdefault(m.kind, [HEADINGS.get(m.kind, m.kind)]).append(_row(f"  {mistake}: ", m.bug + seen))
     kinds["further"] = ["tried where none of these fits", *(_row(f"  {each}: ", bug) for each, bug in _further(name).items())]
-    more = f"`posref mistakes {name} --long` says of each of a golden vector what one sees, the first wrong value, the remedy and where it was seen."
+    more = (
+        f"`posref mistakes {name} --long` says of those that golden vectors have what one sees, the first wrong value, the "
+        "remedy and where each was seen."
+    )
     return "\n\n".join([*("\n".join(lines) for lines in kinds.values() if len(lines) > 1), _row("", more)])
 
 
