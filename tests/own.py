@@ -93,9 +93,10 @@ def listening(f, op, chosen, tensor=np.asarray):
     @functools.wraps(f)
     def heard(*given, **named):
         bound = signature.bind_partial(*given, **named)
-        told = bound.arguments.copy()  # an offset, nothing, or a length where no other array has one
+        told = bound.arguments.copy()  # an offset, nothing, or lengths where no other array has one
+        lengths = not all(counted.values())
         sizes = {
-            name: np.shape(told[others[0][0]])[others[0][1]] if others else told.pop(name) for name, others in counted.items()
+            name: told.pop(name) if lengths else np.shape(told[others[0][0]])[others[0][1]] for name, others in counted.items()
         }
         for name, size in sizes.items():
             before = sizes["key_positions"] - size if name == "query_positions" else 0

@@ -337,7 +337,8 @@ def _laid_out(op: Op, settings: dict[str, Any], a: Arguments, axes: str) -> tupl
     if positions in ("range", "offset"):
         lengths = _lengths(op, settings, a)
         if not all(others and np.ndim(a[name]) == 1 for name, others in lengths.items()):
-            if positions == "range" and all(np.ndim(a[name]) == 1 for name in lengths):
+            alone = "query_positions" in lengths and "key_positions" not in lengths  # how many tokens are before them?
+            if positions == "range" and not alone and all(np.ndim(a[name]) == 1 for name in lengths):
                 return axes, "lengths"
             words = (
                 f"positions={positions} passes no array of positions, and no other array of {op.name} says how many there are"

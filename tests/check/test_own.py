@@ -11,9 +11,11 @@ from tests import own
 from tests.every import every
 
 
-@every(own.OPS, name=lambda op: op.name, parts=8)
-def test_every_op_passes_with_its_own_function(op):
+@every(list(zip(own.OPS, ("range", "offset", "batch") * len(own.OPS), strict=False)), name=lambda pair: pair[0].name, parts=8)
+def test_every_op_passes_with_its_own_function(op, positions):
+    """A third receives no positions, a third an offset, where the op can be asked so."""
     chosen = own.first(op)
+    chosen |= {"positions": positions} if not refusal(op, chosen | {"positions": positions}) else {}
     function, wrong = own.listening(own.implementations(op, chosen)[-1], op, chosen)
     check(function, op.name, **chosen).require()
     assert not wrong

@@ -120,8 +120,10 @@ def far_scores(report: Report, caller: Caller, first: engine.Question) -> None:
     if not report.ok or not wide or attention.softmax not in steps(first.op.spec):
         return
     turned = {"base", "frequencies"} & a.keys()
-    if turned and "mask" in a and "mask" not in {*caller.received, *caller.named}:
-        return  # it makes the causal mask itself, perhaps of the positions
+    if turned and (
+        ("mask" in a and "mask" not in {*caller.received, *caller.named}) or caller.positions in ("range", "offset")
+    ):
+        return  # it makes the causal mask itself, perhaps of the positions, or the positions, which are all 0 here
     far = _far_scores(a)
     if not far:
         return
