@@ -519,7 +519,7 @@ NAMED = [
     ("sinusoidal_2d.normalized", {}, partial(places, eps=1), "eps_1"),
     ("gated.attend", STATE, read_early, "read_before_the_update"),
     ("gated.log_gates", {}, lambda x, a, b: -np.exp(a) * (np.log1p(np.exp(x)) + b), "bias_after_softplus"),
-    ("gated.bounded_log_gates", {}, lambda x, a, b: -5 / (1 + np.exp(-np.exp(a) * x - b)), "bias_not_multiplied"),
+    ("gated.bounded_log_gates", {}, lambda x, a, b: -5 / (1 + np.exp(-np.exp(a) * x.astype(float) - b)), "bias_not_multiplied"),
     ("delta.attend", STATE, plain_mask_in_chunks, "chunk_mask_without_decay_4"),
     ("delta.attend", STATE, partial(plain_mask_in_chunks, size=64), "chunk_mask_without_decay"),
     ("retention.attend", SCALE, retention_in_chunks, "chunk_decays_normalized_4"),
