@@ -104,7 +104,7 @@ class Question:
         if name in self._answers:
             return self._answers[name]
         answer = self._answer(wrong)
-        if np.size(answer) <= FEW or not (" and " in name or " with " in name):
+        if answer is None or answer.size <= FEW or not (" and " in name or " with " in name):
             self._answers[name] = answer
         return answer
 
