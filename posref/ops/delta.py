@@ -105,7 +105,7 @@ def _one_step(k, v, beta, log_gates):
 
 
 def _plain_mask(size):
-    """Chunks of `size` tokens, 0 for the whole text as one chunk; what is read inside a chunk has no decay."""
+    """Outputs by chunks of `size` tokens, without decay inside a chunk. With size 0 the whole text is one chunk."""
 
     def wrong(f, a):
         if "state" not in a or a.k.shape[-2] <= size:

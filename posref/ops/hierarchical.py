@@ -75,9 +75,7 @@ FURTHER = {
         The first n rows are not the table.
         Mix two base vectors: that of position // n and that of position % n."""),
     "base_of_the_last_row": Mistake(
-        lambda f, a: _rows(
-            lambda u, m, n, alpha, table: _mixed((table - alpha * table[-1:]) / (1 - alpha), m // n, m % n, alpha)
-        )(f, a)
+        _rows(lambda u, m, n, alpha, table: _mixed((table - alpha * table[-1:]) / (1 - alpha), m // n, m % n, alpha))
     ).words("""
         the base vectors are (p - alpha p_last) / (1 - alpha): the last row is subtracted for the first
         The first n rows are not the table.

@@ -41,7 +41,7 @@ def _both_ways(f, a):
 
 
 def _rows_normalized(size):
-    """Chunks of `size` tokens, 0 for the whole text as one chunk; what is read inside a chunk is divided by a root."""
+    """Outputs by chunks of `size` tokens, divided by a root inside a chunk. With size 0 the whole text is one chunk."""
 
     def wrong(f, a):
         if a.k.shape[-2] <= size:
