@@ -588,14 +588,14 @@ def _stretched(axes: int) -> Iterator[Named]:
             yield _mistake(f"coordinates_column_{axis}_times_{factor:.6g}", wrong, words, "Use them as given.")
 
 
-def _measured(got: np.ndarray, right: np.ndarray, factor: float) -> bool:
-    """Whether the output is so many times an answer, as its large elements say: bounds of 16 bits hold other factors too."""
+def _measured(got: np.ndarray, right: np.ndarray) -> float:
+    """How many times an answer the output is, as its large elements say: bounds of 16 bits hold other factors too; else NaN."""
     size = np.abs(right)
     if got.shape != right.shape or not np.isfinite(size).all() or not size.any():
-        return False
+        return np.nan
     large = size >= np.median(size[size > 0])
     with np.errstate(all="ignore"):
-        return bool(abs(np.median(got[large] / right[large]) - factor) <= 2**-6 * abs(factor))
+        return float(np.median(got[large] / right[large]))
 
 
 def shifts(question: Question) -> Iterator[Named]:
@@ -647,8 +647,9 @@ def with_a_factor(question: Question, got: np.ndarray) -> Iterator[Named]:
         answer = question.answer(name, mistake.wrong)
         if answer is None or answer.shape != question.right.shape or _multiple(answer, question.right):
             continue  # a factor twice is any number
+        measured = _measured(got, answer)
         for words, factor in known.items():
-            if _measured(got, answer, factor):
+            if abs(measured - factor) <= 2**-6 * abs(factor):
                 other, times = fitted.times("result", words, factor)
                 yield f"{name} and {other}", together(mistake, times)
 
