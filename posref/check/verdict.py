@@ -37,7 +37,7 @@ from posref.check.wrong_elements import (
     untouched,
     worst_element,
 )
-from posref.ops import Mistake
+from posref.ops import Mistake, using
 
 Read = Callable[[Question, np.ndarray], Iterable[Iterable[Named]]]
 AXES = ("batch", "heads", "n", "dim")
@@ -138,7 +138,9 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
             return False  # what vanishes beside the other numbers, such as a flush to 0, shows no formula
     nothing = "" if found.fits and got.any() else untouched(got, question.a)
     if nothing:
-        sentence = f"your output {nothing}{'' if got.any() else ' everywhere'}: nothing was computed"
+        sentence = (
+            f"your output {nothing}{'' if got.any() else ' everywhere'}: nothing was computed{_or_of_zeros(question, got)}"
+        )
         report.diagnosis.append(Finding("nothing_computed", sentence, WRITES))
         report.advice.append(WRITES)
         return False
@@ -275,6 +277,15 @@ def _read(found: Found, question: Question, got: np.ndarray) -> Found:
     others = tuple(each for each in found.fits if each[1].kind != "positions")
     undecided = (got.all() and _booleans(question)) or len(found.fits) - len(others) > 2
     return found._replace(fits=others) if _constant(got) and undecided else found
+
+
+def _or_of_zeros(question: Question, got: np.ndarray) -> str:
+    """The arguments whose zeros give this output too: a rotation by positions that are all 0 leaves x as it is."""
+    arrays = [name for name in question.op.given if np.asarray(question.a.get(name)).dtype.kind in "iuf"]
+    wrong = {name: using(**{name: lambda a, name=name: 0 * a[name]}) for name in arrays}
+    answers = {name: question.answer(f"{name}_zero", wrong[name]) for name in arrays}
+    names = [name for name, answer in answers.items() if answer is not None and np.array_equal(got, answer)]
+    return f", or all numbers of {' or of '.join(names)} are 0" if names else ""
 
 
 def _booleans(question: Question) -> bool:

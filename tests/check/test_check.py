@@ -9,10 +9,11 @@ import pytest
 
 from posref import ops
 from posref.absolute import floater
-from posref.check import check, contract, implementation
+from posref.check import check, contract, engine, implementation, verdict
+from posref.check.report import Report
 from posref.check.stages import positions
 from posref.check.stages.later_questions import features
-from posref.check.wrong_elements import columns, where
+from posref.check.wrong_elements import columns, untouched, where
 from posref.explain import explain, presets, sources
 from posref.relative import alibi, sandwich
 from posref.rotary import axes, rope, scaling
@@ -808,11 +809,22 @@ VALUES = {"dim": 16, "layout": "half", "undo": True, "scale": 0.25}
 
 def test_what_computes_nothing_is_called_that():
     """An input, or zeros, are on the grid of bfloat16, whose bounds of a long formula hold nearly anything."""
-    for fn, words in ((lambda *a: a[0], "equals q"), (lambda *a: 0 * a[0], "is 0 everywhere")):
+    none, v = "nothing was computed", ", or all numbers of v are 0"
+    for fn, words in ((lambda *a: a[0], f"equals q: {none}"), (lambda *a: 0 * a[0], f"is 0 everywhere: {none}{v}")):
         report = check(fn, "value.attend", **VALUES)
-        assert [(f.name, f.sentence) for f in report.diagnosis] == [
-            ("nothing_computed", f"your output {words}: nothing was computed")
-        ]
+        assert [(f.name, f.sentence) for f in report.diagnosis] == [("nothing_computed", f"your output {words}")]
+
+
+@every(own.OPS, name=lambda op: op.name, parts=4)
+def test_zeros_that_leave_an_input_as_it_is_are_said(op):
+    """Zeros in the place of each array, where the output is an input then: no position, or no table, may be the cause."""
+    a = op.make(**implementation.example(op))
+    question = engine.Question(op, a, ("f32",))
+    for name in (name for name in op.given if np.asarray(a.get(name)).dtype.kind in "if"):
+        got, report = question.answer(name, ops.using(**{name: lambda a, name=name: 0 * a[name]})), Report(op.name)
+        if got is not None and untouched(got, a) and not verdict.judged(report, question, got):
+            for each in (each.sentence for each in report.diagnosis if each.name == "nothing_computed"):
+                assert re.search(rf", or all numbers of .*\b{name}\b.* are 0$", each), each
 
 
 def test_two_mistakes_are_not_sought_in_few_bits_as_well(monkeypatch):

@@ -1,6 +1,7 @@
 """Gradients: what automatic differentiation of the implementation gives, where the system has a gradient to compare with."""
 
 import importlib
+import re
 import sys
 import warnings
 from dataclasses import replace
@@ -97,7 +98,7 @@ def _of_the_gradient(finding: Finding, argument: str) -> Finding:
     """What is said of an output, said of its gradient; its values are right."""
     sentence = finding.sentence.replace("your output", f"the gradient of your output with respect to {argument}")
     return replace(
-        finding, sentence=sentence.replace("nothing was computed", "it was lost on the way, and the values are right")
+        finding, sentence=re.sub("nothing was computed.*", "it was lost on the way, and the values are right", sentence)
     )
 
 
