@@ -456,13 +456,11 @@ def _of_preset(preset: str, settings: dict[str, Any]) -> tuple[str, dict[str, An
 
 
 def _said(value: Any) -> str:
-    return (
-        f"{value.min():.6g}..{value.max():.6g}"
-        if isinstance(value, np.ndarray)
-        else f"{value:g}"
-        if isinstance(value, float)
-        else str(value)
-    )
+    if isinstance(value, np.ndarray) and value.size > 3:  # sizes of three axes are told one by one
+        return f"{value.min():.6g}..{value.max():.6g}"
+    if isinstance(value, (np.ndarray, list, tuple)) and np.asarray(value).dtype.kind in "iuf":
+        return ",".join(f"{number:.6g}" for number in np.ravel(value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _called(

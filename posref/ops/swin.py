@@ -24,7 +24,17 @@ def attend(q, k, v, coordinates, table, *, height, width, scale):
 
 continuous_bias = swin.continuous_bias
 logarithmic_bias = swin.logarithmic_bias
-shift_mask = swin.shift_mask
+
+
+def shift_mask(coordinates, *, height, width, shift, depth=None):
+    # shift: one number for all axes, or one for each; depth: of a volume, with coordinates of plane, row and column
+    sides = _sides(height, width, depth)
+    if len(sides) == 2 and np.ndim(shift) == 0:
+        return swin.shift_mask(coordinates, height=height, width=width, shift=shift)
+    shifts = _for_each(shift, sides)
+    axes = (np.stack([x, x], axis=-1) for x in np.moveaxis(coordinates, -1, 0))
+    masks = (swin.shift_mask(x, height=n, width=n, shift=s) for x, n, s in zip(axes, sides, shifts.tolist(), strict=True))
+    return np.logical_and.reduce([*masks])
 
 
 def attend_v2(q, k, v, logit_scale, bias, mask):
@@ -35,10 +45,29 @@ def _grid(s):
     return np.stack(np.divmod(np.arange(s.get("height", 2) * s.get("width", 3)), s.get("width", 3)), axis=-1)
 
 
-def _last_window(height, width, shift):
-    """Places of the lower right window of an image of more windows, where what was rolled round begins."""
-    first = [max(min(side // 2, side - shift - 1), 0) for side in (height, width)]
-    return np.stack(np.meshgrid(*map(np.arange, first, (height, width)), indexing="ij"), axis=-1).reshape(-1, 2)
+def _sides(height, width, depth):
+    return [height, width] if depth is None else [depth, height, width]
+
+
+def _for_each(shift, sides):
+    """One shift for each axis, none beyond its side."""
+    shifts = np.asarray(shift)
+    if shifts.ndim > 1 or shifts.size not in (1, len(sides)):
+        raise ValueError(f"swin.shift_mask: shift is {shift}, expected one number, or {len(sides)}, one for each axis")
+    shifts = np.broadcast_to(shifts, len(sides))
+    if (shifts < 0).any() or (shifts > sides).any():
+        raise ValueError(
+            f"swin.shift_mask: shifts are {shifts.tolist()} and sides {sides}, expected 0 to the side of each axis; "
+            "give the shift in tokens, half of the window along this axis"
+        )
+    return shifts
+
+
+def _last_window(s):
+    """Places of the lower right window of an image of more windows, where what was rolled round by any of the shifts begins."""
+    sides = _sides(s.height, s.width, s.depth)
+    first = [max(min(side // 2, side - max(_for_each(s.shift, sides)) - 1), 0) for side in sides]
+    return np.stack(np.meshgrid(*map(np.arange, first, sides), indexing="ij"), axis=-1).reshape(-1, len(sides))
 
 
 def _features(tag):
@@ -50,7 +79,7 @@ def _together(n):
 
 
 ARRAYS = {
-    "coordinates": lambda s: _last_window(s.height, s.width, s.shift) if "shift" in s else _grid(s),
+    "coordinates": lambda s: _last_window(s) if "shift" in s else _grid(s),
     "table": lambda s: painted(((2 * s.height - 1) * (2 * s.width - 1) + 3, s.heads), 6),
     "q": _features(1),
     "k": _features(2),
@@ -233,14 +262,37 @@ def _padded_to(n):
     """Where a region ends along each axis: n, and the shift, before the end of the padded image."""
 
     def wrong(f, a):
-        size = -(-np.array([a.height, a.width]) // n) * n
-        if (size == [a.height, a.width]).all() or not 0 < a.shift < n <= min(a.height, a.width):
+        sides = _sides(a.height, a.width, a.depth)
+        size = -(-np.array(sides) // n) * n
+        if (size == sides).all() or not 0 < np.min(a.shift) <= np.max(a.shift) < n <= min(sides):
             missing()
         region = np.sum(a.coordinates[..., None] >= np.stack([size - n, size - a.shift], axis=-1), axis=-1)
         seen = (region[..., :, None, :] == region[..., None, :, :]).all(axis=-1)
         return seen if not seen.all() else missing()
 
     return wrong
+
+
+def _shifted_by(change, planes=False):
+    """Other shifts, up to the whole axis, where each axis has its own: change(shifts of planes, rows and columns)."""
+
+    def shift(a):
+        if np.ndim(a.shift) == 0 or (planes and not a.depth):
+            missing()
+        return np.minimum(change(np.asarray(a.shift)), _sides(a.height, a.width, a.depth))
+
+    return using(shift=shift)
+
+
+def _axes_alone(*kept):
+    """Planes, rows and columns are shifted where `kept` is 1; an image has no planes."""
+
+    def shift(a):
+        if kept[0] and not a.depth:
+            missing()
+        return np.array(kept if a.depth else kept[1:]) * a.shift
+
+    return using(shift=shift)
 
 
 def _cls_exchanged(a):
@@ -256,12 +308,40 @@ FURTHER = {
         for n in (4, 7, 8, 12, 14, 16, 24)
     },
     **{
-        f"{words}_alone": Mistake(using(coordinates=lambda a, keep=keep: a.coordinates * keep), only="shift_mask").words(f"""
-            the mask is filled by the {words} alone: the slices of the other axis are missing
+        f"{words}_alone": Mistake(_axes_alone(*kept), only="shift_mask").words(f"""
+            the mask is filled by the {words.replace("_", " ")} alone: another axis is not shifted, or its slices are missing
             Windows see across one edge of the image.
-            Number the regions by both axes: nine of them.""")
-        for words, keep in (("rows", [1, 0]), ("columns", [0, 1]))
+            Number the regions by all axes that are shifted: nine in an image, 27 in a volume.""")
+        for words, kept in (
+            ("rows", (0, 1, 0)),
+            ("columns", (0, 0, 1)),
+            ("planes", (1, 0, 0)),
+            ("rows_and_columns", (0, 1, 1)),
+            ("planes_and_rows", (1, 1, 0)),
+            ("planes_and_columns", (1, 0, 1)),
+        )
     },
+    **{
+        f"shift_of_{words}_for_all": Mistake(
+            _shifted_by(lambda shifts, n=n: np.full_like(shifts, shifts[n]), planes=n == -3), kind="shift", only="shift_mask"
+        ).words(f"""
+            the shift of the {words} is used for all axes
+            Right for square windows; with others, tokens of both ends of an axis see each other.
+            Give each axis its own shift, half of the window along this axis.""")
+        for words, n in (("planes", -3), ("rows", -2), ("columns", -1))
+    },
+    "shifts_exchanged": Mistake(
+        _shifted_by(lambda shifts: shifts[[*range(len(shifts) - 2), -1, -2]]), kind="shift", only="shift_mask"
+    ).words("""
+        the shifts of rows and columns are exchanged
+        Right for square windows; with others, tokens of both ends of an axis see each other.
+        Give the shifts in the order of the axes: rows, then columns."""),
+    "shifts_in_reverse": Mistake(
+        _shifted_by(lambda shifts: shifts[::-1], planes=True), kind="shift", only="shift_mask"
+    ).words("""
+        the shifts are in reverse order: that of the columns first
+        Right for windows that are cubes.
+        Give the shifts in the order of the axes: planes, rows, then columns."""),
     **{
         f"window_{n}": Mistake(using(height=_window_of(n), width=_window_of(n)), only="continuous_bias").words(f"""
             offsets are divided by {n - 1}, as if the model had been trained with windows of {n} by {n}

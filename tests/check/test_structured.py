@@ -43,6 +43,14 @@ def chunk(q, k):
     return (k[:, None, :] <= q[:, :, None]) & (k[:, None, :] // 4 == q[:, :, None] // 4)
 
 
+def rolled(*shifts):
+    def seen(coordinates):
+        came_round = coordinates >= np.array([4, 6, 12]) - shifts
+        return (came_round[:, None] == came_round).all(axis=-1)
+
+    return seen
+
+
 TIMES = {"dim": 8, "layout": "half", "order": "cos_sin", "factor": 1000, "zeros": 1}
 CASES = {  # op, settings, what is right, and what is wrong by its name
     "position_ids.document_mask": (
@@ -72,6 +80,17 @@ CASES = {  # op, settings, what is right, and what is wrong by its name
         {},
         lambda mask: np.where(mask, np.cumsum(mask, axis=-1) - 1, 0),
         {"places_are_positions": lambda mask: np.broadcast_to(np.arange(mask.shape[1]), mask.shape)},
+    ),
+    "swin.shift_mask": (
+        {"depth": 4, "height": 6, "width": 12, "shift": (1, 2, 3)},
+        rolled(1, 2, 3),
+        {
+            "shift_of_rows_for_all": rolled(2, 2, 2),
+            "shift_of_columns_for_all": rolled(3, 3, 3),
+            "shifts_exchanged": rolled(1, 3, 2),
+            "shifts_in_reverse": rolled(3, 2, 1),
+            "planes_and_rows_alone": rolled(1, 2, 0),
+        },
     ),
     "position_ids.cached": (
         {},
