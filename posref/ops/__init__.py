@@ -209,7 +209,7 @@ def names() -> list[str]:
     return sorted(
         info.name
         for info in pkgutil.iter_modules(__path__)
-        if info.name not in ("common", "layers", "pages", "probe", "variation")
+        if info.name not in ("chunks", "common", "layers", "pages", "probe", "variation")
     )
 
 

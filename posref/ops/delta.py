@@ -5,8 +5,8 @@
 import numpy as np
 
 from posref import attention
-from posref.ops import Mistake, instead, missing, using
-from posref.ops.common import CHUNKS, in_texts
+from posref.ops import Mistake, chunks, instead, missing, using
+from posref.ops.common import in_texts
 from posref.ops.gated import MISTAKES as OF_GATES
 from posref.ops.gated import _before, _gates, _keeping, _value_width
 from posref.ops.probe import painted
@@ -104,26 +104,6 @@ def _one_step(k, v, beta, log_gates):
     return rows - beta[..., None] * (_memory.pairs(k, k, c) * (1 - np.eye(k.shape[-2], dtype=int))) @ rows
 
 
-def _plain_mask(size):
-    """Outputs by chunks of `size` tokens, without decay inside a chunk. With size 0 the whole text is one chunk."""
-
-    def wrong(f, a):
-        if "state" not in a or a.k.shape[-2] <= size:
-            missing()
-
-        def form(q, k, v, beta, log_gates, *, state):
-            right = delta.quadratic(q, k, v, beta[..., 0], log_gates, scale=a.scale, state_layout="kv", state=state)
-            c, (w, u) = np.cumsum(log_gates, axis=-2), delta.wy_form(k, v, beta[..., 0], log_gates)
-            more = (_memory.pairs(q, k, 0 * c) - _memory.pairs(q, k, c)) @ (u - w @ state)
-            return right._replace(output=right.output + a.scale * more)
-
-        q, k = (attention.with_heads_of(a.v, x) for x in (a.q, a.k))
-        state = _memory.laid(a.state, a.state_layout)
-        return _memory.in_chunks(form, size or k.shape[-2], state, q, k, a.v, a.beta[..., None], a.log_gates).output
-
-    return wrong
-
-
 TAKEN = """no_gates gates_to_base_2 gate_one_token_late gates_of_the_first_head gate_of_the_first_feature
     gates_cumulated_in_bf16 other_state_layout"""
 MISTAKES = {name: OF_GATES[name] for name in TAKEN.split()} | {
@@ -201,13 +181,7 @@ MISTAKES = {name: OF_GATES[name] for name in TAKEN.split()} | {
         Divide by the root of the sum."""),
 }
 
-FURTHER = {
-    "chunk_mask_without_decay" + f"_{size}" * (size > 0): Mistake(_plain_mask(size), only="attend").words(f"""
-        inside a chunk{f" of {size} tokens" * (size > 0)} the mask of the outputs is 1 for j <= i, not exp(c_i - c_j)
-        Right token by token, wrong in prefill.
-        Multiply the scores of the chunk by exp(c_i - c_j).""")
-    for size in (0, 2, *CHUNKS)
-}
+FURTHER = chunks.MISTAKES
 
 CAUSAL = True
 SCORES = "its attention weights are not a softmax of scores"

@@ -5,7 +5,7 @@
 import numpy as np
 
 from posref import attention
-from posref.ops import Mistake, instead, missing, using
+from posref.ops import Mistake, chunks, instead, missing, using
 from posref.ops.common import in_texts, rounded
 from posref.ops.probe import ending, painted
 from posref.relative import forgetting
@@ -206,7 +206,7 @@ MISTAKES = {
         Swap the last two axes of the state."""),
 }
 
-FURTHER = {
+FURTHER = chunks.MISTAKES | {
     "bias_after_softplus": Mistake(
         instead(lambda x, a_log, bias: -np.exp(a_log) * (bias - forgetting.log_sigmoid(-x))), only="log_gates"
     ).words("""

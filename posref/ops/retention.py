@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from posref.ops import Mistake, missing, using
+from posref.ops import Mistake, chunks, missing, using
 from posref.ops.common import CHUNKS
 from posref.ops.gated import _before, _value_width
 from posref.ops.probe import painted
@@ -100,7 +100,7 @@ MISTAKES = {
         The state is keys by values; swap its last two axes."""),
 }
 
-FURTHER = {
+FURTHER = chunks.MISTAKES | {
     "chunk_decays_normalized" + f"_{size}" * (size > 0): Mistake(_rows_normalized(size), only="attend").words(f"""
         inside a chunk{f" of {size} tokens" * (size > 0)} decays are divided by the root of their row sum, the state's are not
         Chunks differ from the recurrence.

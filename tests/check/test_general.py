@@ -199,20 +199,6 @@ def delta_of(q, k, v, beta, log_gates, state):
     return np.stack(out, axis=2)
 
 
-def plain_mask_in_chunks(q, k, v, beta, log_gates, state, size=4):
-    """Each token's write is right; inside a chunk the outputs add the writes of the chunk without their decay."""
-    out, f = [], np.exp(log_gates)[..., None]
-    for t in range(q.shape[2]):
-        if t % size == 0:
-            before, writes = state, 0 * state
-        before, state = f[:, :, t] * before, f[:, :, t] * state
-        error = v[:, :, t] - (k[:, :, t, None] @ state)[:, :, 0]
-        write = beta[:, :, t, None, None] * k[:, :, t, :, None] * error[:, :, None]
-        state, writes = state + write, writes + write
-        out.append(0.25 * (q[:, :, t, None] @ (before + writes))[:, :, 0])
-    return np.stack(out, axis=2)
-
-
 def retention_in_chunks(q, k, v, g, state, size=4):
     """Inside a chunk the decays g^(i-j) are divided by the root of their row sum; the state is right."""
     out, g = [], g[:, None, None]
@@ -520,8 +506,6 @@ NAMED = [
     ("gated.attend", STATE, read_early, "read_before_the_update"),
     ("gated.log_gates", {}, lambda x, a, b: -np.exp(a) * (np.log1p(np.exp(x)) + b), "bias_after_softplus"),
     ("gated.bounded_log_gates", {}, lambda x, a, b: -5 / (1 + np.exp(-np.exp(a) * x.astype(float) - b)), "bias_not_multiplied"),
-    ("delta.attend", STATE, plain_mask_in_chunks, "chunk_mask_without_decay_4"),
-    ("delta.attend", STATE, partial(plain_mask_in_chunks, size=64), "chunk_mask_without_decay"),
     ("retention.attend", SCALE, retention_in_chunks, "chunk_decays_normalized_4"),
     ("retention.attend", SCALE, partial(retention_in_chunks, size=64), "chunk_decays_normalized"),
     ("deberta.scores", {"convention": "released"}, partial(disentangled, terms=(1, 0)), "q_r_zero"),
