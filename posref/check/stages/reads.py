@@ -136,13 +136,13 @@ def _finding(name: str, index: str, part: tuple[str, Any, str], read: np.ndarray
 
 
 def _entries(index: str, read: np.ndarray) -> str:
-    """Entries as an index of numpy.
+    """Entries as an index of numpy; all of them are the array.
 
     >>> _entries("k[:, ", np.array([False, True, True])), _entries("k[", np.array([True, False, True]))
     ('k[:, 1:3]', 'k[[0, 2]]')
     """
-    entries = [int(i) for i in np.flatnonzero(read)]
-    if not entries:
-        return f"no entry of {index.split('[')[0]}"
+    entries, name = [int(i) for i in np.flatnonzero(read)], index.split("[")[0]
+    if len(entries) in (0, len(read)):
+        return name if entries else f"no entry of {name}"
     straight = entries == [*range(entries[0], entries[-1] + 1)]
     return f"{index}{entries[0] if len(entries) == 1 else f'{entries[0]}:{entries[-1] + 1}' if straight else entries}]"
