@@ -593,6 +593,13 @@ FURTHER = {
         images are causal too: a patch does not see those after it
         Images are described worse.
         Let tokens of one image see each other."""),
+    "first_block_alone": Mistake(
+        using(blocks=lambda a: np.where(a.blocks == 0, 0, -1)),
+        only="attention.block_mask",
+    ).words("""
+        only the patches of the first image see each other: later images are causal
+        Right with one image.
+        Find the patches of every image."""),
     "blocks_joined": Mistake(using(blocks=lambda a: np.where(a.blocks >= 0, 0, -1)), only="attention.block_mask").words("""
         patches of one image see those of later images
         Right with one image.

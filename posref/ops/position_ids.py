@@ -189,6 +189,48 @@ def _frames_are_images(f, a):
     return other if not np.array_equal(other, f(**a)) else missing()
 
 
+def _start_times_interval(f, a):
+    """The time of a frame is floor(interval (start + frame))."""
+    if a.interval == 1:
+        missing()
+
+    def after(start, counts, *rest):
+        return _after_the_patches(start, (int(a.interval * (counts[0] - 1)) + 1, *counts[1:]), *rest)
+
+    return _parts(lambda start, places: np.floor((start + places) * [a.interval, 1, 1]).astype(int), after)(
+        f, a | {"interval": 1}
+    )
+
+
+def _grid_of_the_first(f, a):
+    """Every image has the sizes of the first; the tokens that are left over are text."""
+    sizes = [len(f(**a | {"parts": part[None]})) for part in a.parts]
+    first = np.flatnonzero(a.parts[:, 1])[:1]
+    left = [size - sizes[first[0]] if part[1] else 0 for part, size in zip(a.parts, sizes, strict=True)] if first.size else [-1]
+    if min(left) < 0:
+        missing()
+    rows = ([a.parts[first[0]] if part[1] else part, [more, 0, 0]] for part, more in zip(a.parts, left, strict=True))
+    return _otherwise(lambda a: f(**a | {"parts": np.array([row for each in rows for row in each if row[0]])}))(f, a)
+
+
+def _from_the_second(wrong):
+    """A mistake that begins with the second image or document: what is before it is right, and counts as a text."""
+
+    def later(f, a):
+        name = "parts" if "parts" in a else "lengths"
+        second = np.flatnonzero(a.parts[:, 1] if "parts" in a else a.lengths)[1:2]
+        before = {name: a[name][: second[0]]} if second.size else missing()
+        right = f(**a)
+        rows = len(f(**a | before))
+        start = right[rows, 0] if "parts" in a else 0
+        text = [[[start, 0, 0]]] if start else []
+        other = wrong(f, a | {name: np.concatenate([*text, a[name][second[0] :]])})
+        found = np.concatenate([right[:rows], other[start:]])
+        return found if not np.array_equal(found, wrong(f, a)) else missing()
+
+    return later
+
+
 def _timed(step, kept=True):
     """The time of a frame times a number, rounded down; what follows starts where it did, or after the largest time."""
     after = lambda start, counts, *rest: start + max(int(step * (counts[0] - 1)) + 1, *counts[1:])  # noqa: E731
@@ -589,4 +631,25 @@ FURTHER = {
         each frame of a video is an image of its own, which starts after the frame before
         Right for images; the positions of a video grow too fast.
         Keep the start of the video for all frames, and count time."""),
+    "start_times_interval": Mistake(_start_times_interval, only="multimodal").words("""
+        a patch has the time floor(interval (start + frame)): the interval multiplies the start too
+        Right for images and videos at the start; later ones are too far from the text before them.
+        start + floor(interval frame)."""),
+    "grid_of_the_first": Mistake(_grid_of_the_first, only="multimodal").words("""
+        every image and video has the frames, rows and columns of the first; its other patches are read as text
+        Right for one image, or images of one size.
+        Advance the index of the grid after each image."""),
+}
+
+# right for one image or one document, which is what tests have
+FURTHER |= {
+    f"{name}_from_the_second_on": m._replace(
+        wrong=_from_the_second(m.wrong),
+        bug=f"from the second {part} on: {m.bug}",
+        effect=f"Right for one {part}.",
+        only=op,
+    )
+    for op, part in (("multimodal", "image or video"), ("packed", "document"))
+    for name, m in (MISTAKES | FURTHER).items()
+    if op in m.only.split()
 }

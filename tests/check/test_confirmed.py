@@ -103,6 +103,8 @@ def test_names_of_images_are_not_for_blocks_of_keys():
 
     assert [each.name for each in check(all_seen, "indexer.block_mask").diagnosis] == ["not_causal"]
     assert "blocks_causal" in str(check(lambda blocks: np.tri(len(blocks)) > 0, "attention.block_mask"))
+    first = check(lambda b: (np.tri(len(b)) > 0) | ((b[:, None] == 0) & (b == 0)), "attention.block_mask")
+    assert [each.name for each in first.diagnosis] == ["first_block_alone"]
 
 
 SCALE = 8**-0.5

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from posref.check import check
-from posref.ops import op
+from posref.ops import further, op
 from tests.every import every
 
 TRIANGLE = np.tri(8) > 0
@@ -414,6 +414,79 @@ def image_ids(parts, change):
         found.append(change(ids.copy(), start) if h else ids)
         start = ids.max() + 1
     return np.concatenate(found)
+
+
+def by_loops(parts, place=None, interval=1, second=2):
+    """The same patch by patch; from image number `second` on `place` gives (time, row, column), and what is the next start."""
+    found, at, images = [], 0, 0
+    for t, h, w in parts.tolist():
+        images, h, w = images + (h > 0), h // 2, w // 2
+        places = [(f, r, c) for f in range(t) for r in range(max(h, 1)) for c in range(max(w, 1))]
+        ids = [(at + f * interval, at + r, at + c) if h else (at + f,) * 3 for f, r, c in places]
+        after = at + (max((t - 1) * interval + 1, h, w) if h else t)
+        if h and images >= second and place:
+            ids, after = place(at, places, ids, after)
+        found, at = found + ids, after
+    return np.array(found)
+
+
+def flat(at, places, ids, after):
+    return [(at + i,) * 3 for i in range(len(ids))], at + len(ids)
+
+
+def six_patches_then_text(at, places, ids, after):
+    grid = [(at, at + i // 3, at + i % 3) for i in range(6)]  # the first image of the probe has 2 rows and 3 columns
+    return grid + [(at + 3 + i,) * 3 for i in range(len(ids) - 6)], at + 3 + len(ids) - 6
+
+
+LATER = "_from_the_second_on"
+IMAGES = {"merge": 2, "convention": "largest"}
+SECOND = [
+    ("multimodal", "places_for_patches" + LATER, IMAGES, partial(by_loops, place=flat)),
+    (
+        "multimodal",
+        "rows_and_columns_exchanged" + LATER,
+        IMAGES,
+        partial(by_loops, place=lambda at, places, ids, after: ([(t, c, r) for t, r, c in ids], after)),
+    ),
+    (
+        "multimodal",
+        "patches_from_zero" + LATER,
+        IMAGES,
+        partial(by_loops, place=lambda at, places, ids, after: (places, after)),
+    ),
+    ("multimodal", "grid_of_the_first", IMAGES, partial(by_loops, place=six_patches_then_text)),
+    (
+        "multimodal",
+        "start_times_interval",
+        IMAGES | {"interval": 3},
+        partial(
+            by_loops,
+            interval=3,
+            second=1,
+            place=lambda at, places, ids, after: ([(t + 2 * at, r, c) for t, r, c in ids], after),
+        ),
+    ),
+    (
+        "packed",
+        "packed_from_one" + LATER,
+        {},
+        lambda lengths: np.concatenate([np.arange(n) + (i > 0) for i, n in enumerate(lengths)]),
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "mistake", "asked", "fn"), SECOND)
+def test_a_mistake_from_the_second_image_or_document_on_is_named(name, mistake, asked, fn):
+    report = check(fn, f"position_ids.{name}", **asked)
+    assert [finding.name for finding in report.diagnosis] == [mistake], str(report)
+    assert check(by_loops, "position_ids.multimodal", **IMAGES).ok
+
+
+@pytest.mark.parametrize("name", ["multimodal", "packed"])
+def test_every_mistake_of_parts_may_begin_with_the_second(name):
+    asked = op(f"position_ids.{name}")
+    assert {mistake + LATER for mistake in asked.mistakes} <= further(asked).keys()
 
 
 def row_zero(ids, start):
