@@ -417,7 +417,7 @@ def _settings(op: Op) -> dict[str, inspect.Parameter]:
 def _described(op: Op, name: str, value: Any) -> str:
     if not hasattr(value, "shape"):
         return _require.kind(value)
-    meant = {"mask": "True = no padding" if "padding" in op.tags else "True = may attend"}
+    meant = {"mask": "True = no padding" if "padding" in op.tags else "True = may attend", "padding_mask": "True = no padding"}
     usual = {"int64": "integers", "bool": "booleans", "float32": "numbers", "float64": "numbers"}
     kind = usual.get(dtype_name(value), dtype_name(value)) if isinstance(value, np.ndarray) else dtype_name(value)
     return f"{kind} {tuple(value.shape)}" + (f", {meant[name]}" if kind in ("booleans", "bool") and name in meant else "")
@@ -456,10 +456,10 @@ def _of_preset(preset: str, settings: dict[str, Any]) -> tuple[str, dict[str, An
 
 
 def _said(value: Any) -> str:
-    if isinstance(value, np.ndarray) and value.size > 3:  # sizes of three axes are told one by one
+    if isinstance(value, np.ndarray) and value.size > 3:
         return f"{value.min():.6g}..{value.max():.6g}"
-    if isinstance(value, (np.ndarray, list, tuple)) and np.asarray(value).dtype.kind in "iuf":
-        return ",".join(f"{number:.6g}" for number in np.ravel(value))
+    if isinstance(value, np.ndarray):  # one for each axis
+        return ",".join(f"{number:.6g}" for number in value.ravel())
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -39,11 +39,17 @@ def chunk_mask(query_positions, key_positions, *, width):
     return _one_chunk(query_positions, key_positions, width) & attention.causal_mask(query_positions, key_positions)
 
 
-def prefix_mask(prefixes, n):
-    # PaliGemma: of n tokens the first of each text, as many as `prefixes` says, see each other; what follows is causal
+def prefix_mask(prefixes, n, padding_mask=None):
+    # PaliGemma: of n tokens the first of each text, as many as `prefixes` says, see each other; what follows is causal.
+    # No token sees padding, where `padding_mask` is False; a text begins at its first token
     places = np.arange(n)
-    inside_it = places < prefixes[:, None]
-    return attention.causal_mask(places, places) | (inside_it[:, :, None] & inside_it[:, None, :])
+    seen = attention.causal_mask(places, places) | _both(_in_prefix(prefixes, n, padding_mask))
+    return seen if padding_mask is None else seen & padding_mask[:, None, :]
+
+
+def _in_prefix(prefixes, n, padding_mask):
+    first = 0 if padding_mask is None else np.argmax(padding_mask, axis=-1)[:, None]
+    return (np.arange(n) >= first) & (np.arange(n) < first + prefixes[:, None])
 
 
 def block_mask(blocks, *, width=None):
@@ -78,6 +84,7 @@ ARRAYS = {
     "output_gradient": lambda s: painted((s.batch, s.heads, s.n_query, s.head_dim), 8),
     "prefixes": lambda s: np.array([3, 0, 6]),
     "n": lambda s: 8,
+    "padding_mask": lambda s: (np.arange(8) >= [[2], [1], [0]]) & (np.arange(8) < [[8], [8], [7]]),
     "blocks": lambda s: np.repeat([-1, 0, -1, 1, 2, -1], [1, 3 + (s.get("width") or 0), 1, 2, 2, 2]),
     "x": lambda s: painted((s.batch, s.n_key, s.head_dim), 1),
     "p": lambda s: painted((s.batch, s.n_key, s.head_dim), 2),
@@ -85,7 +92,8 @@ ARRAYS = {
     "w_k": lambda s: painted((s.head_dim, 4), 6),
 }
 TAGS = {"softmax": "attention"}  # errors of all weights are judged together too: 1e-6 in the sum is in each of a row
-ASKED = ("bias", "sinks", "row_scale", "bias_by_offset")
+ASKED = ("bias", "sinks", "row_scale", "bias_by_offset", "padding_mask")
+MEANT = {"prefix_mask": lambda a: True if a.padding_mask is None else a.padding_mask[:, :, None]}
 
 
 def _scores(change):
@@ -568,7 +576,73 @@ def _and_causal(right, a):
     return softmax
 
 
+def _tokens(a):
+    return np.ones((len(a.prefixes), a.n), dtype=bool) if a.padding_mask is None else a.padding_mask
+
+
+def _both(flags):
+    return flags[:, :, None] & flags[:, None, :]
+
+
+def _padded(change):
+    """Another prefix mask of padded texts: change(causal mask, tokens of the prefix, those from column 0 on, tokens, keys)."""
+
+    def wrong(f, a):
+        tokens = a.padding_mask if a.padding_mask is not None else missing()
+        prefix, early = (_in_prefix(a.prefixes, a.n, padding) for padding in (tokens, None))
+        return change(np.tri(a.n) > 0, prefix, early, tokens, tokens[:, None, :])
+
+    return wrong
+
+
 FURTHER = {
+    **{
+        name: Mistake(_padded(change), bug, effect, remedy, kind="padded", only="prefix_mask")
+        for name, change, bug, effect, remedy in (
+            (
+                "padding_ignored",
+                lambda causal, prefix, early, tokens, keys: causal | _both(early),
+                "the padding mask is ignored: padding is seen, and prefixes are counted from column 0",
+                "Right for texts without padding.",
+                "And the mask with padding_mask[:, None, :], and count the prefix from the first token.",
+            ),
+            (
+                "padding_seen",
+                lambda causal, prefix, early, tokens, keys: causal | _both(prefix),
+                "padding is seen, though prefixes begin at the first token",
+                "Right for texts without padding.",
+                "And the mask with padding_mask[:, None, :].",
+            ),
+            (
+                "prefix_from_column_0",
+                lambda causal, prefix, early, tokens, keys: (causal | _both(early)) & keys,
+                "prefixes are counted from column 0, padding among them, instead of from the first token",
+                "Right with padding on the right; with padding on the left, the end of a prefix is causal.",
+                "Count the prefix from the first token, or mark its tokens before the text is padded.",
+            ),
+            (
+                "padding_seen_in_the_prefix",
+                lambda causal, prefix, early, tokens, keys: (causal & keys) | _both(early),
+                "the prefix, counted from column 0, is put over the mask of padding: padding within it is seen",
+                "Right with padding on the right.",
+                "Put the prefix in, then and the mask with padding_mask[:, None, :].",
+            ),
+            (
+                "padding_is_prefix",
+                lambda causal, prefix, early, tokens, keys: (causal & keys) | _both(prefix | ~tokens),
+                "padding counts as prefix, as where its token type is 0 too: tokens of the prefix see padding",
+                "Right for texts without padding.",
+                "Put the prefix in, then and the mask with padding_mask[:, None, :].",
+            ),
+            (
+                "padding_mask_inverted",
+                lambda causal, prefix, early, tokens, keys: (causal | _both(prefix)) & ~keys,
+                "the padding mask is inverted: padding alone is seen",
+                "No token sees another.",
+                "True means a token; invert a mask of the other convention once.",
+            ),
+        )
+    },
     "backward_left_aligned": Mistake(
         inside(attention, "softmax", _forgotten_keys), kind="mask", only="attention.attend_gradient"
     ).words("""
@@ -576,7 +650,8 @@ FURTHER = {
         Right for as many queries as keys; with more keys most gradients are 0.
         Align both triangles at the last query and the last key."""),
     "all_seen_from_the_prefix": Mistake(
-        lambda f, a: f(**a) | (np.arange(a.n) < a.prefixes[:, None])[..., None], only="prefix_mask"
+        lambda f, a: f(**a) | _tokens(a)[:, None, :] & _in_prefix(a.prefixes, a.n, a.padding_mask)[..., None],
+        only="prefix_mask",
     ).words("""
         queries of the prefix see all keys: that the key is in the prefix too is not asked
         The prefix sees the answer.

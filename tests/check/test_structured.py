@@ -26,8 +26,22 @@ def documents(lengths):
 
 
 def within(prefixes, n):
-    inside = np.arange(n) < prefixes[:, None]
-    return inside[:, :, None] & inside[:, None, :]
+    return pairs(np.arange(n) < prefixes[:, None])
+
+
+def pairs(flags):
+    return flags[:, :, None] & flags[:, None, :]
+
+
+def padded_prefix(prefixes, n, mask, from_0=False, over=False, seen=False):
+    """Entry by entry: padding is seen nowhere, in a prefix put over it, or everywhere."""
+
+    def sees(text, i, j):
+        first = 0 if from_0 else min(np.flatnonzero(mask[text]))
+        both = first <= min(i, j) and max(i, j) < first + prefixes[text]
+        return (j <= i or both) and (mask[text, j] or seen or (over and both))
+
+    return np.array([[[sees(text, i, j) for j in range(n)] for i in range(n)] for text in range(len(mask))])
 
 
 def timestep(t, columns=1):
@@ -70,6 +84,19 @@ CASES = {  # op, settings, what is right, and what is wrong by its name
         lambda prefixes, n: within(prefixes, n) | TRIANGLE,
         {"prefixes_zero": lambda prefixes, n: np.broadcast_to(TRIANGLE, (len(prefixes), n, n))},
     ),
+    "attention.prefix_mask, padded": (
+        {"padding_mask": True},
+        lambda *asked: padded_prefix(*asked) & asked[2][:, :, None],  # nothing is asked of rows of padding
+        {
+            "padding_ignored": partial(padded_prefix, from_0=True, seen=True),
+            "padding_seen": partial(padded_prefix, seen=True),
+            "prefix_from_column_0": partial(padded_prefix, from_0=True),
+            "padding_seen_in_the_prefix": partial(padded_prefix, from_0=True, over=True),
+            "padding_is_prefix": lambda prefixes, n, mask: (
+                padded_prefix(prefixes, n, mask) | pairs(~mask | (np.cumsum(mask, axis=1) <= prefixes[:, None]))
+            ),
+        },
+    ),
     "sinusoidal.encode": (
         TIMES,
         timestep,
@@ -106,6 +133,7 @@ CASES = {  # op, settings, what is right, and what is wrong by its name
 @every(CASES)
 def test_right_passes_and_wrong_is_named(name):
     settings, right, wrong = CASES[name]
+    name = name.split(",")[0]
     assert check(right, name, **settings).ok, check(right, name, **settings)
     for mistake, fn in wrong.items():
         report = check(fn, name, **settings)
