@@ -47,6 +47,8 @@ Where implementations differ.
       | flash_attn/flash_attn_interface.py
     chunked attention | transformers' Llama 4 | keys up to the query with floor(j / c) = floor(i / c), left padding not counted
       | 5.23.0 | masking_utils.py chunked_overlay
+    prefix of a padded text | transformers' PaliGemma | tokens of type 0; padding is masked after them | 5.23.0
+      | masking_utils.py create_causal_mask
     window in both directions | transformers | includes the distance sliding_window itself | 5.23.0 | masking_utils.py
 
 References. Vaswani et al., arXiv 1706.03762, Eq. (1); the expansion: Dai et al., Transformer-XL, arXiv 1901.02860, section 3.3.

@@ -1,5 +1,7 @@
 """Short convolution: what an implementation can be asked for, and how it goes wrong."""
 
+# Over budget: padding is masked, packed and put on both sides
+
 import numpy as np
 
 from posref.ops import Mistake, missing, using
@@ -8,8 +10,9 @@ from posref.ops.probe import painted
 from posref.state import convolution
 
 
-def convolve(x, kernel, bias, state):
-    """The convolved features; `state` is the last width - 1 rows of an earlier text."""
+def convolve(x, kernel, bias, state, padding_mask=None):
+    """The convolved features; `state` is the last width - 1 rows of an earlier text, and rows of padding are read as 0."""
+    x = x if padding_mask is None else np.where(padding_mask[..., None], x, 0)
     return convolution.causal(x, kernel, bias, state=state).output
 
 
@@ -28,6 +31,7 @@ SPECTRAL = dict.fromkeys(
     lambda a: transformed(np.concatenate([a.get("state", a.x[..., :0, :]), a.x], axis=-2), a.kernel),
 )
 EXTENTS = {"width": 4}
+ASKED = ("padding_mask",)
 ARRAYS = {
     "x": lambda s: painted((s.batch, s.n_key, s.head_dim), 1),
     "kernel": lambda s: painted((s.head_dim, s.width), 2),
@@ -35,6 +39,15 @@ ARRAYS = {
     "boundaries": lambda s: np.unique([0, s.n_key // 3, s.n_key // 3 + 1, s.n_key]),  # the second text has one token
     "state": lambda s: painted((s.batch, s.width - 1, s.head_dim), 6),
 }
+
+
+def _padding(s):
+    """Two rows of padding: in front of the first text, behind the second, none in the third, and so on."""
+    text, row = np.arange(s.batch)[:, None] % 3, np.arange(s.n_key)
+    return (row >= 2 * (text == 0)) & (row < s.n_key - 2 * (text == 1))
+
+
+ARRAYS["padding_mask"] = _padding
 
 
 def _shifted(f, a):
@@ -102,7 +115,49 @@ def _padded_on_both_sides(left):
     return wrong
 
 
+def _masked(change):
+    """Another use of the padding mask: change(convolved, x, rows of tokens), where convolved(x) knows no mask."""
+
+    def wrong(f, a):
+        tokens = a.padding_mask[..., None] if a.padding_mask is not None else missing()
+        return change(lambda x: f(**a | {"x": x, "padding_mask": None}), a.x, tokens)
+
+    return wrong
+
+
 FURTHER = {
+    name: Mistake(_masked(change), bug, effect, remedy, kind="padded", only="convolve")
+    for name, change, bug, effect, remedy in (
+        (
+            "padding_ignored",
+            lambda convolved, x, tokens: convolved(x),
+            "the padding mask is ignored: the rows of padding are read",
+            "The first width - 1 tokens behind padding are wrong.",
+            "Set the rows of padding to 0 before the convolution.",
+        ),
+        (
+            "masked_after_instead",
+            lambda convolved, x, tokens: tokens * convolved(x),
+            "the padding mask is applied to the output instead of the input",
+            "The first width - 1 tokens behind padding are wrong, and padding is 0.",
+            "Set the rows of padding to 0 before the convolution.",
+        ),
+        (
+            "masked_after_too",
+            lambda convolved, x, tokens: tokens * convolved(tokens * x),
+            "the padding mask is applied to the output as well",
+            "Tokens are right; padding is 0, as Mamba has it, instead of its bias and the tokens before.",
+            "Leave the output as it is here; a model that masks it again, as Mamba does, does so behind this function.",
+        ),
+        (
+            "padding_mask_inverted",
+            lambda convolved, x, tokens: convolved(~tokens * x),
+            "the padding mask is inverted: the rows of tokens are set to 0",
+            "Nothing but padding is read.",
+            "True means a token; invert a mask of the other convention once.",
+        ),
+    )
+} | {
     name: Mistake(_padded_on_both_sides(left), kind="rows", only="convolve").words(f"""
         zeros are put on both sides of the text, {words}; the state is not read
         Tokens see the future.

@@ -33,6 +33,9 @@ Where implementations differ.
     rows that are kept | onnx CausalConvWithState | width - 1 | 1.23.2 | op_causal_conv_with_state.py
     rows that are kept | transformers, Qwen3-Next and kin | width: the oldest is not read again | 5.23.0
       | cache_utils.py update_conv_state
+    rows of padding | transformers' Inkling | 0 before the convolution | 5.23.0 | modeling_inkling.py
+    rows of padding | transformers' Mamba, Mamba-2, Jamba | 0 before the projection in front of the convolution, and 0 after it
+      | 5.23.0 | modeling_mamba2.py apply_mask_to_padding_states
     axes | transformers, onnx, causal_conv1d | features before tokens: (batch, c, n) | 5.23.0, 1.23.2 | modeling_qwen3_next.py
     activation | Qwen3-Next, Mamba-2, Kimi Linear | SiLU | 5.23.0 | modeling_qwen3_next.py, modeling_mamba2.py
     activation | LFM2 | none; the input and the output are multiplied by gates | 5.23.0 | modeling_lfm2.py Lfm2ShortConv

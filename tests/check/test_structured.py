@@ -44,6 +44,11 @@ def padded_prefix(prefixes, n, mask, from_0=False, over=False, seen=False):
     return np.array([[[sees(text, i, j) for j in range(n)] for i in range(n)] for text in range(len(mask))])
 
 
+def convolved(x, kernel, bias, state):
+    windows = np.lib.stride_tricks.sliding_window_view(np.concatenate([state, x], axis=1), kernel.shape[1], axis=1)
+    return (windows * kernel).sum(axis=-1) + bias
+
+
 def timestep(t, columns=1):
     angle = np.float64(1000) * t[..., None] * 10000.0 ** (-np.arange(4) / 4)
     return np.concatenate([np.cos(angle), np.sin(angle), np.zeros((*t.shape, columns))], axis=-1).astype(np.float32)
@@ -95,6 +100,16 @@ CASES = {  # op, settings, what is right, and what is wrong by its name
             "padding_is_prefix": lambda prefixes, n, mask: (
                 padded_prefix(prefixes, n, mask) | pairs(~mask | (np.cumsum(mask, axis=1) <= prefixes[:, None]))
             ),
+        },
+    ),
+    "convolution.convolve, padded": (
+        {"padding_mask": True},
+        lambda x, *given: convolved(given[-1][..., None] * x, *given[:-1]),
+        {
+            "padding_ignored": lambda x, *given: convolved(x, *given[:-1]),
+            "masked_after_instead": lambda x, *given: given[-1][..., None] * convolved(x, *given[:-1]),
+            "masked_after_too": lambda x, *given: given[-1][..., None] * convolved(given[-1][..., None] * x, *given[:-1]),
+            "padding_mask_inverted": lambda x, *given: convolved(~given[-1][..., None] * x, *given[:-1]),
         },
     ),
     "sinusoidal.encode": (
