@@ -681,7 +681,7 @@ def relation(question: Question, got: np.ndarray, model: str) -> str:
 
 
 def _relation(question: Question, got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> str:
-    """A common factor or difference, limits, a factor or difference that depends on some axes alone, or another order."""
+    """A common factor or difference, limits, or a factor or difference that depends on some axes alone."""
     if got.shape != right.shape or got.size < 3 or not np.isfinite(got).all() or not np.isfinite(right).all():
         return ""
     if not separates(right, 2 * bound):  # then many facts would fit
@@ -707,8 +707,7 @@ def _relation(question: Question, got: np.ndarray, right: np.ndarray, bound: np.
     for _, mistake in limits if len(np.unique(got)) >= 3 and right.size > got.size // 2 else ():
         if distance(got, np.asarray(mistake.wrong(lambda: right, {})), 2 * bound) <= 1:
             return mistake.bug
-    few = np.isin(right, (0, 1)).all()  # bits: some order has them
-    return "" if few else _order(got, right, bound) or _depends(question, got, right, bound)
+    return "" if np.isin(right, (0, 1)).all() else _depends(question, got, right, bound)
 
 
 def _runs(shift: np.ndarray) -> str:
@@ -745,17 +744,6 @@ def _depends(question: Question, got: np.ndarray, right: np.ndarray, bound: np.n
                 if len(kept) == 1 and numbers.size <= SHOWN:
                     shown = ", ".join(f"{number:.4g}" for number in numbers.ravel())
                 return f"every number is the right one {words} what depends on {each} alone, {shown}"
-    return ""
-
-
-def _order(got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> str:
-    for axis, name in enumerate(AXES.get(right.ndim, ())):
-        theirs, ours, most = (np.moveaxis(y, axis, 0) for y in (got, right, np.broadcast_to(bound, right.shape)))
-        if not 1 < len(ours) <= 16 or len({each.tobytes() for each in ours}) < len(ours):  # of equal entries any order is met
-            continue
-        found = [next((j for j in range(len(ours)) if distance(each, ours[j], most[j]) <= 1), -1) for each in theirs]
-        if -1 not in found and found != list(range(len(found))) and len({*found}) > 1:  # one entry everywhere is no order
-            return f"these are the right numbers with the {name.replace('_', ' ')} {', '.join(map(str, found))} in this order"
     return ""
 
 

@@ -1,18 +1,19 @@
 """Indices: which entry of an array each part of an output was computed with, where it is another one than was asked for.
 
 One entry of an axis stands in the place of all. A row, a head or a text of the output that is right then was computed with this
-entry. The same is done with one position for all.
+entry. The same is done with one position for all. Entries of the right result may stand in another order, too.
 """
 
 from collections.abc import Iterator
-from itertools import combinations
+from functools import partial
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
 
 from posref.check.axes import axes, names
 from posref.check.engine import NO_ANSWER, Named, Question, ratios
-from posref.ops import Arguments, Mistake
+from posref.ops import Arguments, Mistake, result
 from posref.ops.common import POSITIONS
 
 TOGETHER = ("k", "v"), ("q", "query_positions"), ("k", "v", "key_positions")  # read by one index
@@ -33,9 +34,14 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
         return
     arrays = {name: question.a[name] for name in question.op.given if isinstance(question.a.get(name), np.ndarray)}
     labels = axes(question.op, question.a)
-    for group in (*((name,) for name in arrays), *(each for each in TOGETHER if {*each} <= arrays.keys())):
+    together = [each for each in TOGETHER if {*each} <= arrays.keys()]
+    of_heads = [name for name in arrays if "heads" in labels.get(name, ())]
+    others = chain.from_iterable(combinations(of_heads, n) for n in range(2, len(of_heads)))  # of all the result says it
+    for group in chain(((name,) for name in arrays), together, (each for each in others if each not in together)):
         for axis, size in enumerate(arrays[group[0]].shape):
             label = "".join(labels.get(group[0], ())[axis : axis + 1])
+            if len(group) > 1 and group not in together and label != "heads":
+                continue
             places = {group[0]: axis} | {n: labels[n].index(label) for n in group[1:] if label and label in labels.get(n, ())}
             if len(places) == len(group) and {arrays[n].shape[i] for n, i in places.items()} == {size}:
                 entry, called = CALLED.get(label, "entry"), "_and_".join(group)
@@ -87,6 +93,39 @@ def read(
         bug = _words(called, words, values[asked], values[used], wrong, law)
         yield name, Mistake(_as_read(every, used.reshape(shape)), bug, remedy=REMEDY, kind="general")
         return
+
+
+def reindexed(question: Question, got: np.ndarray) -> Iterator[Named]:
+    """Axes along which each entry of the output is one entry of the right result, and which entry it is.
+
+    The numbers of an entry have to tell it from all others: bits, and single whole numbers, do not.
+    """
+    right, bound = question.right, question.tolerance[question.models[-1]]
+    if got.shape != right.shape or np.isin(right, (0, 1)).all() or len(np.unique(got[got != right])) < 3:
+        return
+    for axis, name in enumerate(names(question)):
+        theirs, ours, most = (np.moveaxis(y, axis, 0) for y in (got, right, np.broadcast_to(bound, right.shape)))
+        used, asked = _matched(theirs, ours, most), np.arange(len(ours))
+        if not len(used) or np.array_equal(used, asked) or (ours.ndim == 1 and np.isfinite(_bits(right))):
+            continue
+        law = _law(asked, used)
+        free = 0 if law else np.count_nonzero(used != asked) * np.log2(len(ours))
+        if np.count_nonzero(got != right) * _bits(right) >= BITS + free:
+            listed = ", ".join(map(str, used[:LISTED])) + ", .." * (used.size > LISTED)
+            bug = f"its {name} are {name} {listed} of the right result{law and f': {law}'}"
+            taken = result(partial(np.take, indices=used, axis=axis))
+            yield f"result_{name}_reindexed".replace(" ", "_"), Mistake(taken, bug, remedy=REMEDY, kind="general")
+
+
+def _matched(theirs: np.ndarray, ours: np.ndarray, bound: np.ndarray) -> np.ndarray:
+    """For each entry of the output the one entry of the right result that it is; empty where one is none, or several."""
+    found = list[int]()
+    for each in theirs if len(ours) * ours.size <= MOST else ():
+        same = (ratios(each, ours, bound) <= 1).reshape(len(ours), -1).all(axis=1)
+        if same.sum() != 1:
+            return np.zeros(0, dtype=int)
+        found.append(int(same.argmax()))
+    return np.array(found, dtype=int)
 
 
 def _as_read(every: list[Changes], used: np.ndarray) -> Any:

@@ -108,6 +108,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         yield masks.hypotheses(question, got)
         yield distances.hypotheses(question, got)
         yield indices.hypotheses(question, got)
+        yield indices.reindexed(question, got)
         yield not_computed(question, got)
         yield from waves.stages(question, got)
         yield from phases.far_positions(question, got)
