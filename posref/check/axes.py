@@ -38,10 +38,14 @@ def axes(op: Op, a: Arguments) -> dict[str, tuple[str, ...]]:
             for i, size in enumerate(new):
                 if len(new) == len(usual[name]) and size != usual[name][i]:
                     found[name][i].add(COUNTED.get(extent, "rows"))
-    return {
-        name: tuple("tokens" if "tokens" in counted else "rows" if len(counted) > 1 else "".join(counted) for counted in each)
-        for name, each in found.items()
-    }
+    return {name: tuple(map(_called, each)) for name, each in found.items()}
+
+
+def _called(counted: set[str]) -> str:
+    """What an axis counts that grows with several extents; features grow with a setting, too."""
+    if "tokens" in counted or counted == {"features", "rows"}:
+        return "tokens" if "tokens" in counted else "features"
+    return "rows" if len(counted) > 1 else "".join(counted)
 
 
 def _shapes(op: Op, settings: dict[str, object]) -> dict[str, tuple[int, ...]]:

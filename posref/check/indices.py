@@ -4,7 +4,7 @@ One entry of an axis stands in the place of all. A row, a head or a text of the 
 entry. The same is done with one position for all. Entries of the right result may stand in another order, too.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from itertools import chain, combinations
 from typing import Any
@@ -95,8 +95,8 @@ def read(
         return
 
 
-def reindexed(question: Question, got: np.ndarray) -> Iterator[Named]:
-    """Axes along which each entry of the output is one entry of the right result, and which entry it is.
+def reindexed(question: Question, got: np.ndarray, some: Collection[str] = ()) -> Iterator[Named]:
+    """Axes, all or some, along which each entry of the output is one entry of the right result, and which entry it is.
 
     The numbers of an entry have to tell it from all others: bits, and single whole numbers, do not.
     """
@@ -104,6 +104,8 @@ def reindexed(question: Question, got: np.ndarray) -> Iterator[Named]:
     if got.shape != right.shape or np.isin(right, (0, 1)).all() or len(np.unique(got[got != right])) < 3:
         return
     for axis, name in enumerate(names(question)):
+        if some and name not in some:
+            continue
         theirs, ours, most = (np.moveaxis(y, axis, 0) for y in (got, right, np.broadcast_to(bound, right.shape)))
         used, asked = _matched(theirs, ours, most), np.arange(len(ours))
         if not len(used) or np.array_equal(used, asked) or (ours.ndim == 1 and np.isfinite(_bits(right))):

@@ -108,7 +108,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         yield masks.hypotheses(question, got)
         yield distances.hypotheses(question, got)
         yield indices.hypotheses(question, got)
-        yield indices.reindexed(question, got)
+        yield indices.reindexed(question, got, ("heads", "batch rows"))
         yield not_computed(question, got)
         yield from waves.stages(question, got)
         yield from phases.far_positions(question, got)
@@ -119,6 +119,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         yield from single(question, got)
         yield edits.hypotheses(question, got)
         yield parts.hypotheses(question, got)
+        yield indices.reindexed(question, got)  # sines in the place of cosines are another order of features, too
         yield fitted.of_result(question, got, (fitted.MORE,))
         constants = general.relation(question, got, question.models[-1]).startswith(general.ROW)
         bits = _booleans(question) and not general.in_several_places(question, got)
