@@ -3,7 +3,7 @@
 `apply_rotary_pos_emb(q, k, cos, sin)` of transformers and its kin are recognised by the names of their parameters, and those
 of one table too, of complex numbers or of angles, as in `apply_rotary_pos_emb(t, freqs)` of x-transformers. The tables are the
 specification's, so frequencies and positions are not checked; what the function does with them is. A function that requires
-`position_ids` behind the tables receives tables of all rows.
+`position_ids` behind the tables receives tables of all rows. Whether one half of tables of every feature is read alone is said.
 `score_mod(score, b, h, q_idx, kv_idx)` and `mask_mod(b, h, q_idx, kv_idx)` of FlexAttention are recognised by their last two
 names, and asked for all scores at once. A function of lengths, as `compute_bias(query_length, key_length)` of T5, is recognised
 by its first name, and asked for texts that begin at 0, the queries at their end.
@@ -182,11 +182,35 @@ def with_tables(
         if got.shape != expected.shape:
             found.append((2, len(found), words, parts, ways))
         elif np.allclose(got, expected, atol=size):
-            return words, parts, ways
+            if "features" not in words or set(convention.tables) != {"cos", "sin"}:
+                return words, parts, ways
+            uneven = lambda positions, made=made: [y * _uneven(settings["dim"]) for y in made(positions)]  # noqa: E731
+            caller = Caller(of_positions(fn, convention, 0, uneven, to), asked, to, None, *ways.values())
+            return words + _read_alone(caller, probe, expected, words, settings), parts, ways
         else:
             ours, theirs = (np.linalg.norm(y, axis=-1) for y in (got, expected))
             found.append((int(not np.allclose(ours, theirs, atol=size)), len(found), words, parts, ways))
     return min(found)[2:]
+
+
+def _uneven(width: int) -> np.ndarray:
+    """A factor for each column of tables of cos and sin, which is then one for each feature of the result."""
+    return np.linspace(1, 2, width, dtype=np.float32)
+
+
+def _read_alone(caller: Caller, probe: Arguments, right: np.ndarray, words: str, settings: dict[str, Any]) -> str:
+    """Which column of each pair is read for both: shown by tables whose columns differ, where the usual ones are equal."""
+    width, own = settings["dim"], settings["layout"]
+    laid: Any = words.rpartition("layout ")[2].rstrip(")")
+    try:
+        got = caller(probe)[..., :width]
+    except Misbehaved:
+        return ""
+    pairs = split(_uneven(width), laid) if "_to_" not in own else ()
+    for column, name in zip(pairs, ("first", "second"), strict=False):
+        if np.allclose(got, right[..., :width] * join(column, column, own), atol=1e-3 * np.abs(right).max()):
+            return f", where the {name} {'half' if laid == 'half' else 'of each pair of columns'} alone is read"
+    return ""
 
 
 def of_a_pair(fn: Any) -> list[Callable[..., Any]] | None:

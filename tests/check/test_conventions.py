@@ -199,6 +199,17 @@ def test_what_makes_its_own_tables_is_not_taken_for_one_that_receives_them():
     assert [recognised(fn) for fn in (of_positions, with_more, bound, lambda x, positions: x, lambda x, cos: x)] == [None] * 5
 
 
+@pytest.mark.parametrize(("layout", "said"), [("half", "{} half"), ("interleaved", "{} of each pair of columns")])
+def test_the_half_of_the_tables_that_alone_is_read_is_said(layout, said):
+    readers = [lambda x, cos, sin: x * cos + turned(x, 0, 1, layout) * sin]
+    for half in (0, 1):
+        readers.append(lambda x, cos, sin, half=half: turned(x, *(pairing.split(y, layout)[half] for y in (cos, sin)), layout))
+    both, first, second = (check_rope(fn, dim=WIDTH, layout=layout).subject for fn in readers)
+    assert "alone" not in both
+    assert said.format("where the first") in first
+    assert said.format("where the second") in second
+
+
 def test_tables_are_made_for_given_positions():
     with pytest.raises(ValueError, match=r"fn\(x, cos, sin\) receives tables.* leave out positions="):
         check_rope(lambda x, cos, sin: x, dim=8, layout="half", positions="range")
