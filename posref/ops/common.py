@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from posref import _require, attention, pairing
+from posref.absolute import sinusoidal
 from posref.ops import Mistake, Wrong, inside, missing, using
 from posref.rotary import rope
 
@@ -542,23 +543,97 @@ def _in_the_other_layout(name: str) -> Wrong:
     return inside(rope, "rotate", changed)
 
 
-FURTHER = {
-    f"other_layout_of_{name}": Mistake(_in_the_other_layout(name), kind="layout").words(f"""
+def _written_in_place(x, halves, first, read, written):
+    """Two halves of x, functions of the members of its pairs; `first` is written into x before the other half is computed."""
+    found = list(halves)
+    found[first] = halves[first](*pairing.split(x, read))
+    index = np.arange(x.shape[-1])
+    index[pairing.indices(x.shape[-1], written)[first]] = x.shape[-1] + np.arange(x.shape[-1] // 2)
+    after = np.concatenate([x, found[first]], axis=-1)[..., index]
+    found[1 - first] = halves[1 - first](*pairing.split(after, read))
+    return pairing.join(*found, written)
+
+
+def _rotated_in_place(first: int) -> Wrong:
+    def changed(right: Callable[..., Any], a: Any) -> Callable[..., Any]:
+        def rotate(x: Any, cos: Any, sin: Any, *, layout: Any, rotary_dim: Any = None) -> Any:
+            width = x.shape[-1] if rotary_dim is None else rotary_dim
+            halves = lambda a, b: a * cos - b * sin, lambda a, b: a * sin + b * cos
+            written = str(a.get("layout", layout)).rpartition("_to_")[2] if "_to_" in str(a.get("layout")) else layout
+            turned = _written_in_place(x[..., :width], halves, first, layout, written)
+            turned = pairing.join(*pairing.split(turned, written), layout)
+            return np.concatenate([turned, x[..., width:]], axis=-1)
+
+        return rotate
+
+    return inside(rope, "rotate", changed)
+
+
+def _waves_in_place(first: int, apart: bool) -> Wrong:
+    """Sines and cosines in the array of the angles, which stand there twice: in the pairs of the layout, or of the other."""
+
+    def changed(right: Callable[..., Any], a: Any) -> Callable[..., Any]:
+        def encode(positions: Any, frequencies: Any, *, layout: Any) -> Any:
+            angle, turned = positions[..., None] * frequencies, a.get("order") == "cos_sin"
+            read = OTHER_LAYOUT[layout] if apart else layout
+            waves = [np.sin, np.cos][:: -1 if turned else 1]
+            member = (0, 1) if apart else (first ^ turned,) * 2
+            halves = [lambda *x, wave=wave, i=i: wave(x[i]) for wave, i in zip(waves, member, strict=True)]
+            y = _written_in_place(pairing.join(angle, angle, read), halves, first ^ turned, read, layout)
+            return pairing.join(*pairing.split(y, layout)[:: -1 if turned else 1], layout)
+
+        return encode
+
+    return inside(sinusoidal, "encode", changed)
+
+
+# half of a result is written into an array that is still read
+IN_PLACE = {
+    "in_place": Mistake(_rotated_in_place(0)).words("""
+        b' = a' sin + b cos with the new a': the first member of a pair is overwritten before the second is computed
+        Position 0 is right; every first member of a pair is right and no second.
+        Read both members of a pair before writing either."""),
+    "in_place_second_first": Mistake(_rotated_in_place(1)).words("""
+        a' = a cos - b' sin with the new b': the second member of a pair is overwritten before the first is computed
+        Position 0 is right; every second member of a pair is right and no first.
+        Read both members of a pair before writing either."""),
+} | {
+    f"{waves}_over_angles{'_apart' * apart}": Mistake(_waves_in_place(first, apart)).words(f"""
+        {waves} are written into the array of the angles before the {others} are computed: {others} are taken of {waves}{where}
+        All {waves} are right, {which} {others} are not.
+        Write into a new array, or compute both before writing either.""")
+    for first, (waves, others) in enumerate([("sines", "cosines"), ("cosines", "sines")])
+    for apart, where, which in (
+        (False, "", "all"),
+        (
+            True,
+            " where an angle stands in the columns of another pair: angles are interleaved and waves in halves, or the reverse",
+            "some",
+        ),
+    )
+}
+
+FURTHER = (
+    IN_PLACE
+    | {
+        f"other_layout_of_{name}": Mistake(_in_the_other_layout(name), kind="layout").words(f"""
         the {these} alone are paired in the other layout: (2t, 2t+1) instead of (t, t + dim/2), or the reverse
         Scores depend on the positions themselves.
         Rotate queries and keys in one layout, that of the weights.""")
-    for name, these in (("q", "queries"), ("k", "keys"))
-} | {
-    "sine_left_out": Mistake(
-        inside(rope, "rotate", lambda right: lambda x, cos, sin, **rest: right(x, cos, 0 * sin, **rest)), kind="rotation"
-    ).words("""
+        for name, these in (("q", "queries"), ("k", "keys"))
+    }
+    | {
+        "sine_left_out": Mistake(
+            inside(rope, "rotate", lambda right: lambda x, cos, sin, **rest: right(x, cos, 0 * sin, **rest)), kind="rotation"
+        ).words("""
         x cos alone: the other half of the pair times the sine is not added
         Features that turn by a right angle vanish.
         Write (a cos - b sin, a sin + b cos)."""),
-    "temperature_log_n": Mistake(
-        lambda f, a: np.maximum(1, np.log(a.positions + 1) / np.log(a.length)), only="temperature"
-    ).words("""
+        "temperature_log_n": Mistake(
+            lambda f, a: np.maximum(1, np.log(a.positions + 1) / np.log(a.length)), only="temperature"
+        ).words("""
         ln(p + 1) / ln(length), at least 1
         Scores of far queries are too large or too small.
         Use the formula of the model, with the natural logarithm, one number for each query."""),
-}
+    }
+)

@@ -9,7 +9,7 @@ import numpy as np
 from posref import attention, pairing
 from posref.ops import Mistake, inside, instead, missing, result, using
 from posref.ops.attention import MISTAKES as ATTENTION
-from posref.ops.common import OTHER_LAYOUT, in_16_bits, per_head, rounded
+from posref.ops.common import IN_PLACE, OTHER_LAYOUT, in_16_bits, per_head, rounded
 from posref.ops.probe import marks_at, painted
 from posref.rotary import layouts, rope
 
@@ -298,12 +298,6 @@ def _members(change):
         return np.concatenate([pairing.join(*turned, a.layout), a.x[..., a.dim :]], axis=-1)
 
     return wrong
-
-
-def _in_place(a, b, cos, sin):
-    """The second member of a pair reads the first after it was overwritten."""
-    first = a * cos - b * sin
-    return first, first * sin + b * cos
 
 
 def _magnitude(f, a):
@@ -609,10 +603,7 @@ MISTAKES = {
         the values are rotated too
         Outputs depend on the positions themselves.
         Turn queries and keys alone; a model that turns values turns the outputs back (rotary.value)."""),
-    "in_place": Mistake(_members(_in_place), only="rotate").words("""
-        b' = a' sin + b cos with the new a': the first member of a pair is overwritten before the second is computed
-        Position 0 is right; every first member of a pair is right and no second.
-        Read both members of a pair before writing either."""),
+    "in_place": IN_PLACE["in_place"]._replace(only="rotate"),
     "first_head_alone": Mistake(_first_head, only="rotate").words("""
         only head 0 is rotated
         Head 0 is right and no other.
