@@ -551,7 +551,7 @@ def _written_in_place(x, halves, first, read, written):
     index[pairing.indices(x.shape[-1], written)[first]] = x.shape[-1] + np.arange(x.shape[-1] // 2)
     after = np.concatenate([x, found[first]], axis=-1)[..., index]
     found[1 - first] = halves[1 - first](*pairing.split(after, read))
-    return pairing.join(*found, written)
+    return found
 
 
 def _rotated_in_place(first: int) -> Wrong:
@@ -559,10 +559,9 @@ def _rotated_in_place(first: int) -> Wrong:
         def rotate(x: Any, cos: Any, sin: Any, *, layout: Any, rotary_dim: Any = None) -> Any:
             width = x.shape[-1] if rotary_dim is None else rotary_dim
             halves = lambda a, b: a * cos - b * sin, lambda a, b: a * sin + b * cos
-            written = str(a.get("layout", layout)).rpartition("_to_")[2] if "_to_" in str(a.get("layout")) else layout
+            written = str(a.get("layout")).rpartition("_to_")[2] if "_to_" in str(a.get("layout")) else layout
             turned = _written_in_place(x[..., :width], halves, first, layout, written)
-            turned = pairing.join(*pairing.split(turned, written), layout)
-            return np.concatenate([turned, x[..., width:]], axis=-1)
+            return np.concatenate([pairing.join(*turned, layout), x[..., width:]], axis=-1)
 
         return rotate
 
@@ -575,12 +574,12 @@ def _waves_in_place(first: int, apart: bool) -> Wrong:
     def changed(right: Callable[..., Any], a: Any) -> Callable[..., Any]:
         def encode(positions: Any, frequencies: Any, *, layout: Any) -> Any:
             angle, turned = positions[..., None] * frequencies, a.get("order") == "cos_sin"
-            read = OTHER_LAYOUT[layout] if apart else layout
+            read: Any = OTHER_LAYOUT[layout] if apart else layout
             waves = [np.sin, np.cos][:: -1 if turned else 1]
             member = (0, 1) if apart else (first ^ turned,) * 2
             halves = [lambda *x, wave=wave, i=i: wave(x[i]) for wave, i in zip(waves, member, strict=True)]
-            y = _written_in_place(pairing.join(angle, angle, read), halves, first ^ turned, read, layout)
-            return pairing.join(*pairing.split(y, layout)[:: -1 if turned else 1], layout)
+            found = _written_in_place(pairing.join(angle, angle, read), halves, first ^ turned, read, layout)
+            return pairing.join(*found[:: -1 if turned else 1], layout)
 
         return encode
 

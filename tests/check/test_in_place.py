@@ -1,4 +1,4 @@
-"""What is overwritten while it is still read has a name: half of a rotation, or of waves, is written over what the rest needs."""
+"""What is overwritten while it is still read has a name: half of a rotation, or of waves, over what the other half needs."""
 
 import numpy as np
 
