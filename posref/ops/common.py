@@ -560,8 +560,8 @@ def _rotated_in_place(first: int) -> Wrong:
             width = x.shape[-1] if rotary_dim is None else rotary_dim
             halves = lambda a, b: a * cos - b * sin, lambda a, b: a * sin + b * cos
             written = str(a.get("layout")).rpartition("_to_")[2] if "_to_" in str(a.get("layout")) else layout
-            turned = _written_in_place(x[..., :width], halves, first, layout, written)
-            return np.concatenate([pairing.join(*turned, layout), x[..., width:]], axis=-1)
+            new_a, new_b = _written_in_place(x[..., :width], halves, first, layout, written)
+            return np.concatenate([pairing.join(new_a, new_b, layout), x[..., width:]], axis=-1)
 
         return rotate
 
@@ -578,8 +578,8 @@ def _waves_in_place(first: int, apart: bool) -> Wrong:
             waves = [np.sin, np.cos][:: -1 if turned else 1]
             member = (0, 1) if apart else (first ^ turned,) * 2
             halves = [lambda *x, wave=wave, i=i: wave(x[i]) for wave, i in zip(waves, member, strict=True)]
-            found = _written_in_place(pairing.join(angle, angle, read), halves, first ^ turned, read, layout)
-            return pairing.join(*found[:: -1 if turned else 1], layout)
+            one, other = _written_in_place(pairing.join(angle, angle, read), halves, first ^ turned, read, layout)
+            return pairing.join(other, one, layout) if turned else pairing.join(one, other, layout)
 
         return encode
 
