@@ -5,6 +5,7 @@ cache after the first was used. Every call is a question of its own, about all k
 "rope.attend", and what can happen to the keys of one call, or to one key.
 """
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -42,6 +43,7 @@ POSITIONS = "Give each call the positions of its tokens, and follow them from th
 GIVEN = ("q", "k", "v", "positions")
 SLOTS = 65  # one more than the unwritten slots that are tried: a key and a value of zeros are a sink of 0
 SUM = "the sum of the exponentials is {} too large, as where {} unwritten slots of zeros are seen"
+REORDERED = "Where texts change places, as beams do, reorder keys, values and positions of the cache with them."
 CALL = "one call of the attention: its own tokens alone"
 
 
@@ -276,6 +278,14 @@ def _of_calls(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
                     window=None,
                 ),
             )
+    for lost in range(1, min(NEAR, parts.ends[-2] - 1) + 1) if last else ():
+        first, end = parts.ends[-2] - lost, parts.ends[-2]
+        words = f"the last {lost} of the cached keys are lost" if lost > 1 else "the last of the cached keys is lost"
+        trim = "Cut the cache back to the number of tokens that were accepted, and follow the positions of the caller."
+        closed = _mistake(f"{words}, and the new tokens have positions {lost} too small", trim, **_lost(a, first, end, end))
+        yield f"last_{lost}_lost_and_closed", closed
+        if lost > 1 and first not in parts.ends:
+            yield f"last_{lost}_lost", _mistake(words, trim, **_lost(a, first, end))
     if last > 1:
         again = keys * np.repeat(np.arange(last, 0, -1), np.diff(parts.ends))
         yield (
@@ -316,9 +326,46 @@ def _of_calls(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
         )
 
 
+def _lost(a: Arguments, first: int, end: int, closed: int | None = None) -> dict[str, Any]:
+    """Arguments without the cached keys first .. end - 1; from key `closed` on positions are smaller by as many."""
+    rows = np.arange(a.key_positions.shape[1])
+    near = a.mask & (a.key_positions[:, None, None] > a.query_positions[:, None, :, None] - (a.window or np.inf))
+    change = {"mask": near & ~((rows >= first) & (rows < end)), "window": None}
+    if closed is None:
+        return change
+    keys = a.key_positions - (end - first) * (rows >= closed)
+    return change | {"query_positions": a.query_positions - (end - first), "key_positions": keys}
+
+
+def _twice(a: Arguments, j: int, more: int) -> dict[str, Any]:
+    """Arguments in which cached key j stands twice, and the positions of what follows are `more` larger."""
+    rows = np.arange(a.key_positions.shape[1])
+    order = np.insert(rows, j, j)
+    moved = a.key_positions + more * (rows > j)
+    return {
+        "k": a.k[:, :, order],
+        "v": a.v[:, :, order],
+        "key_positions": np.concatenate([moved[:, : j + 1], moved[:, [j]] + more, moved[:, j + 1 :]], axis=1),
+        "query_positions": a.query_positions + more,
+        "mask": a.mask[..., order],
+    }
+
+
 def _of_keys(question: engine.Question, got: np.ndarray) -> Iterator[list[tuple[str, Mistake]]]:
     """What can happen to one key: not seen, or at the position of another."""
     a, found = question.a, []
+    past = a.key_positions.shape[1] - a.q.shape[2]
+    keep = "Keep it, and take positions from the caller, not from the number of rows."
+    for j in range(past):
+        for name, closed, those in (("closed", j + 1, "what follows"), ("counted", past, "the new tokens")):
+            words = f"key {j} is lost, and the positions of {those} are 1 too small"
+            if closed > 1 and j < past - 1:  # without the first key the others are as far from each other; the last is a call's
+                found.append((f"key_{j}_lost_and_{name}", _mistake(words, keep, **_lost(a, j, j + 1, closed))))
+        for more, said in ((0, ""), (1, ", and the positions of what follows are 1 too large")):
+            words = f"key {j} stands in the cache twice{said}"
+            found.append(
+                (f"key_{j}_twice{'_and_moved' * more}", _mistake(words, "Write each token once.", **_twice(a, j, more)))
+            )
     for j in range(a.key_positions.shape[1]):
         alone = np.arange(a.key_positions.shape[1]) == j
         found.append((f"key_{j}_lost", _mistake(f"key {j} is not seen", "Keep it.", mask=a.mask & ~alone)))
@@ -339,14 +386,24 @@ def _of_keys(question: engine.Question, got: np.ndarray) -> Iterator[list[tuple[
     yield [("written_one_late", _mistake(bug, remedy, sinks=zero[1], key_positions=moved))]
 
     yield [each for role in ROLES for each in _of_tokens(question, got, role)]
-    past = a.key_positions.shape[1] - a.q.shape[2]
-    for given in (("k",), ("v",), ("k", "v")):
-        every = [
-            {x: np.concatenate([a[x][:, :, :past], a[x][[text] * len(a[x]), :, past:]], axis=2) for x in given}
-            for text in range(len(a.k))
-        ]
-        words = f"text {{}} of the new {' and '.join(given)}"
-        yield [*indices.read(question, got, f"new_{'_and_'.join(given)}_of_other_texts", words, every)]
+    for which, given in itertools.product(("new", "cached"), (("k",), ("v",), ("k", "v"))):
+        every = [{x: _of_text(a[x], text, past, which) for x in _with_positions(given, which)} for text in range(len(a.k))]
+        words = f"text {{}} of the {which} {' and '.join(given)}"
+        named = indices.read(question, got, f"{which}_{'_and_'.join(given)}_of_other_texts", words, every)
+        yield [(name, m._replace(remedy=REORDERED if which == "cached" else m.remedy)) for name, m in named]
+
+
+def _with_positions(given: tuple[str, ...], which: str) -> tuple[str, ...]:
+    """Cached keys were turned: their positions are read with them."""
+    return (*given, "key_positions") if which == "cached" and "k" in given else given
+
+
+def _of_text(x: np.ndarray, text: int, past: int, which: str) -> np.ndarray:
+    """Keys, values or positions in which the new ones, or those in the cache, are those of one text."""
+    axis = 2 if x.ndim == 4 else 1
+    here = np.arange(x.shape[axis]) >= past
+    here = (here if which == "new" else ~here).reshape((-1,) + (1,) * (x.ndim - axis - 1))
+    return np.where(here, x[[text]], x)
 
 
 def _of_tokens(question: engine.Question, got: np.ndarray, role: str) -> Iterator[tuple[str, Mistake]]:
