@@ -433,21 +433,25 @@ def _rows_as_heads(y: Any) -> Any:
     return y.swapaxes(1, 2).reshape(*y.shape)
 
 
-def _reshaped(y: Any, axis: int) -> Any:
-    """Axes (r, c) whose numbers stand as (c, r) in memory."""
-    shape = (*y.shape[:axis], y.shape[axis + 1], y.shape[axis], *y.shape[axis + 2 :])
-    return y.reshape(shape).swapaxes(axis, axis + 1)
+def _reshaped(y: Any, axes: tuple[int, ...]) -> Any:
+    """Numbers that stand in memory with their axes in another order, read as if they stood in this one."""
+    return np.transpose(y.reshape([y.shape[axis] for axis in axes]), np.argsort(axes))
 
 
-def _by_columns(y: Any, axis: int) -> Any:
-    """Axes (r, c) whose numbers are written column after column."""
-    return y.swapaxes(axis, axis + 1).reshape(y.shape)
+def _rewritten(y: Any, axes: tuple[int, ...]) -> Any:
+    """Numbers that are written with their axes in another order."""
+    return np.transpose(y, axes).reshape(y.shape)
 
 
 RESHAPED = (
-    ("reshaped", _reshaped, "stood as ({}, {}) in memory"),
-    ("by_columns", _by_columns, "were written as ({}, {}) without a change of shape"),
+    ("reshaped", _reshaped, "stood as ({}) in memory"),
+    ("by_columns", _rewritten, "were written as ({}) without a change of shape"),
 )
+
+
+def _in_memory(ndim: int) -> list[tuple[int, ...]]:
+    """The orders in which axes may stand: of two or three any other, of four the last two exchanged."""
+    return [axes for axes in permutations(range(ndim)) if axes != (*range(ndim),) and (ndim < 4 or axes[:2] == (0, 1))]
 
 
 def _mixed(name: str, value: np.ndarray) -> Iterator[Named]:
@@ -461,13 +465,14 @@ def _mixed(name: str, value: np.ndarray) -> Iterator[Named]:
             wrong = result(change) if name == "result" else using(**{name: lambda a, f=change: f(a[name])})
             remedy = "Transpose it: a view of another shape moves no numbers."
             yield _mistake(f"{name}_{mixed}_mixed", wrong, f"{name} {words} without a transposition", remedy)
-    for axis in range(value.ndim - 1) if value.ndim < 4 else (2,):
-        rows, columns = value.shape[axis : axis + 2]
-        for called, reshape, words in RESHAPED if 1 < rows != columns > 1 else ():
-            changed = partial(reshape, axis=axis)
+    for axes in _in_memory(value.ndim):
+        moved = [axis for axis in range(value.ndim) if axes[axis] != axis]
+        before, after = ([value.shape[axis] for axis in each] for each in (moved, [axes[axis] for axis in moved]))
+        for called, reshape, words in RESHAPED if before != after and min(before) > 1 else ():
+            changed = partial(reshape, axes=axes)
             wrong = result(changed) if name == "result" else using(**{name: lambda a, f=changed: f(a[name])})
-            bug = f"{name} is read as if its axes ({rows}, {columns}) {words.format(columns, rows)}"
-            part = "" if axis == value.ndim - 2 else "blocks_"
+            bug = f"{name} is read as if its axes {tuple(before)} {words.format(', '.join(map(str, after)))}"
+            part = "" if moved == [value.ndim - 2, value.ndim - 1] else f"axes_{''.join(map(str, axes))}_"
             yield _mistake(f"{name}_{part}{called}", wrong, bug, "Exchange axes by a transposition, not by a reshape.")
     if value.ndim > 1 and value.shape[-1] == value.shape[-2] > 1:
         wrong = (

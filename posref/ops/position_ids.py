@@ -110,6 +110,15 @@ def _end_to_the_document_before(lengths):
     return np.searchsorted(np.cumsum(lengths), np.arange(lengths.sum()), side="left")
 
 
+def _where_positions_fall(lengths):
+    return np.cumsum(np.diff(position_ids.packed(lengths), prepend=0) < 0)
+
+
+def _masked(wrong):
+    """The mask of documents that are numbered wrongly."""
+    return _otherwise(lambda a: _same_document(wrong(lambda lengths, **_: position_ids.documents(lengths), a), a.causal))
+
+
 def _in_stripes(a):
     return np.arange(a.rank, a.n, a.ranks)
 
@@ -567,6 +576,12 @@ FURTHER = {
         the first sinks + window tokens are kept: the newest are evicted
         Text stops following what was said last.
         Evict the oldest tokens after the sinks."""),
+    "joined_where_positions_do_not_fall": Mistake(
+        _otherwise(lambda a: _where_positions_fall(a.lengths)), only="documents"
+    ).words("""
+        a document begins where the position falls: one of a single token and the next one are one document
+        Right where each document has two tokens or more.
+        Number the documents from cu_seqlens, or where the position is 0."""),
     "numbers_of_documents": Mistake(_otherwise(lambda a: position_ids.documents(a.lengths)), only="packed").words("""
         each token has the number of its document instead of its place in it
         The model sees no order within a document.
@@ -609,6 +624,15 @@ FURTHER = {
         Right for one branch.
         The position is that of the root and the depth in the tree."""),
     **{
+        f"{axis}_of_the_patch_left_out": Mistake(
+            _parts(lambda start, places, kept=kept: start + places * kept), only="multimodal"
+        ).words(f"""
+            the {axis} of a patch is left out: all have the first one
+            Right for images of one {axis}.
+            The second number counts rows, the third columns.""")
+        for axis, kept in (("row", [1, 0, 1]), ("column", [1, 1, 0]))
+    },
+    **{
         f"starts_{more}_later": Mistake(
             _parts(start_of_next=lambda *x, more=more: _after_the_patches(*x) + more),
             f"what follows an image or a video starts {more} too late",
@@ -639,6 +663,12 @@ FURTHER = {
         every image and video has the frames, rows and columns of the first; its other patches are read as text
         Right for one image, or images of one size.
         Advance the index of the grid after each image."""),
+}
+
+FURTHER |= {
+    f"{name}_in_the_mask": m._replace(wrong=_masked(m.wrong), only="document_mask")
+    for name, m in (MISTAKES | FURTHER).items()
+    if m.only == "documents" and name != "one_document"
 }
 
 # right for one image or one document, which is what tests have

@@ -47,6 +47,10 @@ def _flattened(table, height, width, convention):
     return resizing.resize(row, 1, height * width, convention=convention).reshape(height, width, -1)
 
 
+def _exchanged(table, height, width, convention):
+    return resizing.resize(np.swapaxes(table, 0, 1), height, width, convention=convention)
+
+
 MISTAKES = {
     **{
         f"as_{name}": Mistake(_as(name)).words(f"""
@@ -71,6 +75,13 @@ MISTAKES = {
         the table is resized as one row of text instead of a grid
         Rows of the image run into each other.
         Reshape the table to its grid first."""),
+}
+
+FURTHER = {
+    "axes_of_the_table_exchanged": Mistake(instead(_exchanged)).words("""
+        the table is read with its rows for its columns, as where grid_sample receives (y, x) for (x, y)
+        Places are mirrored at the diagonal.
+        Rows of the table belong to rows of the image: grid_sample reads (x, y), columns first."""),
 }
 
 SCORES = {"added": ("one", "key", "query", "any")}

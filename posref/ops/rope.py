@@ -711,6 +711,10 @@ def _divided(change):
     return using(positions=places)
 
 
+def _with_tail(a, factor):
+    return np.concatenate([a.x[..., : a.dim], factor * a.x[..., a.dim :]], axis=-1)
+
+
 VIEW = (
     "View the rows of interleaved weights as (heads, dim/2, 2), those of half as (heads, 2, dim/2), and exchange the last two."
 )
@@ -730,6 +734,12 @@ FURTHER = {
         the features that pass are put in front of those that turn
         Scores are right where queries and keys agree; rotated vectors are permuted.
         Put the features that turn first: cat((rotated, passed))."""),
+    "magnitude_on_what_passes": Mistake(
+        using(x=lambda a: _with_tail(a, a.magnitude) if _has_tail(a) and a.magnitude != 1 else missing()), only="rotate"
+    ).words("""
+        the magnitude multiplies the features that pass, too: whole vectors are multiplied, before or after they turn
+        Their part of the scores is too large.
+        Multiply the tables, or the features that turn."""),
     "exponent_floored": Mistake(_law(lambda t, divisor: -(-2 * t // divisor)), kind="base").words("""
         base^(-2t // dim): the exponent is rounded down, to -1 for all pairs but the first
         Near tokens are blurred.

@@ -2,6 +2,7 @@
 
 # Over budget: seven schedules, their ranges and their magnitudes
 
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -176,16 +177,19 @@ def _keras(dim, base, factor):
     return rope.frequencies(dim, base) / factor ** (dim / (dim - 2))
 
 
-def _of_the_wavelength(fewest, most):
-    """The blend is linear in the wavelength, from its longest to its shortest."""
+def _blended(of, over, fewest, most, backwards=False):
+    """The blend is one of frequencies or of wavelengths, linear in the wavelength or in the turns, from the slow pairs on."""
 
     def wrong(f, a):
         w = rope.frequencies(a.dim, a.base)
         if a[fewest] == a[most]:
             missing()
+        wavelength = 2 * np.pi / w
+        turns = (a.original_length / wavelength - a[fewest]) / (a[most] - a[fewest])
         longest, shortest = (a.original_length / a[edge] for edge in (fewest, most))
-        kept = np.clip((longest - 2 * np.pi / w) / (longest - shortest), 0, 1)
-        return (1 - kept) * w / a.factor + kept * w
+        kept = np.clip(turns if over == "turns" else (longest - wavelength) / (longest - shortest), 0, 1)
+        kept = np.where((kept > 0) & (kept < 1) & backwards, 1 - kept, kept)
+        return w * (kept + (1 - kept) / a.factor if of == "frequencies" else 1 / (kept + (1 - kept) * a.factor))
 
     return wrong
 
@@ -223,6 +227,8 @@ def _stretch(formula):
 def _power_of_the_magnitude(power):
     return result(lambda y, a: y * scaling.yarn_magnitude(a.factor) ** power)
 
+
+EDGES = "low_freq_factor", "high_freq_factor"
 
 ARRAYS = {"factors": lambda s: 1 + np.arange(s.dim // 2) / 4}
 
@@ -306,7 +312,7 @@ MISTAKES = {
         factor 32 (Llama 3.2) in place of 8 (Llama 3.1), or the reverse
         Slow pairs are 4 times too slow, or too fast.
         Read factor from the model's own configuration."""),
-    "blended_by_wavelength": Mistake(_of_the_wavelength("low_freq_factor", "high_freq_factor"), only="llama3").words("""
+    "blended_by_wavelength": Mistake(_blended("frequencies", "wavelength", *EDGES), only="llama3").words("""
         the blend is linear in the wavelength instead of the turns
         Pairs between the edges are off.
         Blend by the turns: (original_length / wavelength - low) / (high - low)."""),
@@ -333,7 +339,34 @@ FURTHER = {
         the blend between low_freq_factor and high_freq_factor is reversed
         Pairs in the blend jump at both edges.
         The share that is kept grows from 0 at low_freq_factor to 1 at high_freq_factor."""),
-    "ramp_over_wavelengths": Mistake(_of_the_wavelength("beta_slow", "beta_fast"), only="yarn").words("""
+    **{
+        f"blend_of_{of}_over_{over}{'_backwards' * backwards}": Mistake(
+            _blended(of, over, *EDGES, backwards), only="llama3"
+        ).words(f"""
+            {of} are blended, by weights that are linear in the {over}{" and run backwards" * backwards}
+            Pairs between the edges are off.
+            Blend frequencies by the turns: the kept share is (original_length / wavelength - low) / (high - low).""")
+        for of, over, backwards in (
+            ("frequencies", "wavelength", True),
+            *product(("wavelengths",), ("wavelength", "turns"), (False, True)),
+        )
+    },
+    "range_without_2_pi": Mistake(
+        inside(
+            scaling,
+            "yarn_range",
+            lambda right: (
+                lambda dim, base, *, original_length, **rest: right(
+                    dim, base, original_length=2 * np.pi * original_length, **rest
+                )
+            ),
+        ),
+        only="yarn yarn_tables",
+    ).words("""
+        the edges of the ramp are computed without 2 pi: original_length / turns for the wavelength
+        Frequencies in the ramp are off.
+        A pair turns original_length / wavelength times, and the wavelength is 2 pi / frequency."""),
+    "ramp_over_wavelengths": Mistake(_blended("frequencies", "wavelength", "beta_slow", "beta_fast"), only="yarn").words("""
         the ramp is linear in the wavelength, not in the index of the pair
         Frequencies in the ramp are off.
         Let the ramp run over the index of the pair, between the edges of beta_fast and beta_slow."""),

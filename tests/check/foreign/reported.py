@@ -149,3 +149,69 @@ def attend_keys_that_any_query_sees(q, k, v, mask):
     first = np.argmax(mask[..., -1:, :], axis=-1)[..., None]
     causal = np.tri(*mask.shape[-2:], mask.shape[-1] - mask.shape[-2], dtype=bool)
     return attend(q, k, v, causal & (np.arange(mask.shape[-1]) >= first))
+
+
+def inverse(dim, base=10000.0):
+    return base ** (-np.arange(0, dim, 2) / dim)
+
+
+def rotate_all_times_the_magnitude(x, positions):
+    """mlx-lm, SuScaledRoPE of Phi-4-mini: the factor multiplies x, of which 72 of 96 features turn."""
+    x = x * np.float32(1.19024)
+    first = turned(x[..., :72], positions[:, None, :, None] * inverse(72))
+    return np.concatenate([first, x[..., 72:]], axis=-1)
+
+
+def llama3_blended_as_wavelengths(dim):
+    """mlx-examples 907: wavelengths are blended, and the share runs backwards."""
+    wavelength = 2 * np.pi / inverse(dim, 500000.0)
+    share = (wavelength - 2048) / (8192 - 2048)
+    between = wavelength * ((1 - share) * 8 + share)
+    return 2 * np.pi / np.where(wavelength < 2048, wavelength, np.where(wavelength > 8192, 8 * wavelength, between))
+
+
+def yarn_without_2_pi(dim):
+    def index(turns):
+        return dim * np.log(4096 / turns) / (2 * np.log(10000.0))
+
+    low, high = np.floor(index(32)), np.ceil(index(1))
+    share = np.clip((np.arange(dim // 2) - low) / (high - low), 0, 1)
+    return inverse(dim) / 4 * share + inverse(dim) * (1 - share)
+
+
+def mask_of_falling_positions(lengths):
+    """ms-swift 9904: a document begins where the position falls."""
+    positions = np.concatenate([np.arange(n) for n in lengths])
+    of = np.cumsum(np.r_[False, positions[1:] < positions[:-1]])
+    return (of[:, None] == of) & np.tri(len(of), dtype=bool)
+
+
+def sampled_y_before_x(table):
+    """torchtitan 4244: grid_sample reads (x, y) and receives (y, x)."""
+    y, x = (torch.arange(4) + 0.5) / 4 * 2 - 1, (torch.arange(2) + 0.5) / 2 * 2 - 1
+    grid = torch.stack(torch.meshgrid(y, x, indexing="ij"), dim=-1)[None]
+    places = torch.nn.functional.grid_sample(table.permute(2, 0, 1)[None], grid, padding_mode="border", align_corners=False)
+    return places[0].permute(1, 2, 0)
+
+
+def resized(table):
+    return torch.nn.functional.interpolate(table.permute(2, 0, 1)[None], size=(4, 2), mode="bilinear", align_corners=False)[0]
+
+
+def resized_and_permuted(table):
+    return resized(table).permute(1, 2, 0)
+
+
+def resized_and_viewed(table):
+    return resized(table).contiguous().view(4, 2, -1)
+
+
+def places_without_rows(parts):
+    """vllm 29425: the row of a patch is set to that of the first."""
+    found, start = [], 0
+    for frames, height, width in parts.tolist():
+        rows, columns = height // 2, width // 2
+        for place in np.ndindex(*((frames, rows, columns) if height else (frames, 1, 1))):
+            found.append(start + np.array([place[0], 0, place[2]] if height else [place[0]] * 3))
+        start += max(frames, rows, columns)
+    return np.array(found)
