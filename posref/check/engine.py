@@ -137,7 +137,12 @@ class Question:
                 made = allowed(wrong(lambda **a: spec(**lifted(a, u)), lifted(self.a, u)), u)[1]
         except NO_ANSWER:
             made = otherwise
-        return {each: np.where(np.isnan(made[each]), otherwise[each], made[each]) + self._inside(each) for each in models}
+        inside = {each: np.asarray(self._inside(each)) for each in models}
+        if any(
+            np.shape(made[each]) not in ((), self.right.shape) for each in models
+        ):  # of a part, or of more than the right answer
+            inside = {each: more.max(initial=0) for each, more in inside.items()}
+        return {each: np.where(np.isnan(made[each]), otherwise[each], made[each]) + inside[each] for each in models}
 
     def ask(self, got: np.ndarray, stages: Stages | None = None) -> Found:
         """Which formula gave this output: the right one, a mistake, what `stages` reads, or two mistakes, where asked."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from posref.check import fitted
 from posref.check import rounded as rounding
+from posref.check.axes import axes as labels_of
 from posref.check.axes import names
 from posref.check.engine import CONSTANTS, Named, Question, distance, ratios, separates, together
 from posref.check.ranged import rounded_to
@@ -497,12 +498,47 @@ def arrangements(question: Question, got: np.ndarray) -> Iterator[Named]:
         words = "the result (batch, heads, n, d) is viewed as (batch, n, heads d) without a transposition"
         yield _arranged("heads_viewed", lambda y: y.reshape(got.shape), words, "Transpose first, then merge the heads.")
     for axis, name in enumerate(names if got.ndim == len(shape) else ()):
-        size, n = got.shape[axis], shape[axis]
-        if got.shape == (*shape[:axis], size, *shape[axis + 1 :]) and 0 < size < n and n % size == 0:
-            for first in range(0, n, size):
-                part, words = f"{first} to {first + size - 1}", f"of the {n} {name} the result has"
-                change = partial(np.take, indices=range(first, first + size), axis=axis)
-                yield _arranged(f"{name} {part}", change, f"{words} {part} alone", "Return all, or ask for a part.")
+        if got.shape == (*shape[:axis], got.shape[axis], *shape[axis + 1 :]) and 0 < got.shape[axis] != shape[axis]:
+            yield from _other_length(question, got, axis, name)
+
+
+def _other_length(question: Question, got: np.ndarray, axis: int, name: str) -> Iterator[Named]:
+    """A part of the right entries, entries beside them, or entries of inputs that are followed by zeros, as where one pads."""
+    size, n = got.shape[axis], question.right.shape[axis]
+    ours = f"the {size} {name} of the result are {name}"
+    for first in range(n - size + 1):
+        part = f"{first} to {first + size - 1}"
+        change, words = partial(np.take, indices=range(first, first + size), axis=axis), f"of the right {n}"
+        yield _arranged(f"{name} {part}", change, f"{ours} {part} {words}", "Return all, or ask for a part.")
+    for first in range(size - n + 1) if len(np.unique(question.right)) > 2 else ():
+        part, words = f"{first} to {first + n - 1}", f"of the {size} {name} of the result"
+        change = partial(_among, got, first, axis)
+        yield _arranged(f"{name} {part} of {size}", change, f"{words} {part} are the right {n}", f"Return these {name} alone.")
+    padded = _of_tokens(question)
+    for first in range(max(n - size, 0) + 1, n + 1) if padded else ():
+        part = f"{first} to {first + size - 1}"
+        words = f"{ours} {part} of inputs followed by zeros; {name} 0 to {n - 1} are asked for"
+        from_the_end = range(first - n - size, first - n)
+        wrong = partial(_of_padded, padded, size, partial(np.take, indices=from_the_end, axis=axis))
+        yield _mistake(f"result_{name}_{part} of padded inputs".replace(" ", "_"), wrong, words, ENDS)
+
+
+def _among(got: np.ndarray, first: int, axis: int, y: Any) -> Any:
+    """The right entries from `first` on, among the others of the output."""
+    before, _, behind = np.split(got, [first, first + y.shape[axis]], axis=axis)
+    return np.concatenate([before, y, behind], axis=axis)
+
+
+def _of_tokens(question: Question) -> dict[str, int]:
+    """The axis of tokens of each array that has one; none where an array cannot be followed by zeros, as positions."""
+    labels = labels_of(question.op, question.a)
+    found = {name: labels[name].index("tokens") for name in question.op.given if "tokens" in labels.get(name, ())}
+    return found if all(question.a[name].dtype.kind == "f" for name in found) else {}
+
+
+def _of_padded(padded: dict[str, int], size: int, change: Change, f: Any, a: Arguments) -> Any:
+    zeros = {name: 0 * np.take(a[name], [0] * size, axis=axis) for name, axis in padded.items()}
+    return change(f(**a | {name: np.concatenate([a[name], zeros[name]], axis=axis) for name, axis in padded.items()}))
 
 
 def _arranged(name: str, change: Callable[[Any], Any], words: str, remedy: str) -> Named:

@@ -134,6 +134,11 @@ def thirds_of_heads(x, a_log, bias):
     return -np.exp(a_log[i]) * np.logaddexp(0, x[..., i] + bias[i])
 
 
+def last_of_the_padded(x, *others):
+    """The last width - 1 rows of a text with as many zeros behind it."""
+    return ops.op("convolution.convolve").spec(np.concatenate([x, 0 * x[:, :3]], axis=1), *others)[:, -3:]
+
+
 def woven(x, positions):
     """Pairs (2t, 2t + 1)."""
     order = np.arange(16).reshape(2, 8).T.ravel()
@@ -526,6 +531,7 @@ NAMED = [
     ("scaling.dynamic_ntk", LONG, lambda dim: speeds(dim, 1e4 * 4.0 ** (64 / 62)), "stretch_without_the_factor"),
     ("position_ids.cached", {"n_query": 3, "n_key": 9}, lambda n_query, n_key: np.arange(n_key, n_key + 3), "result_plus_3"),
     ("alibi.bias", ALIBI, lambda i, j: (SLOPES * offsets(i, j))[:, [1, 0, 3, 2, 5, 4, 7, 6]], "result_heads_reindexed"),
+    ("convolution.convolve", {}, last_of_the_padded, "result_rows_7_to_9_of_padded_inputs"),
     ("gated.log_gates", {"heads": 6}, thirds_of_heads, "result_heads_reindexed"),
     ("gated.attend", GATED, lambda q, k, *x: gated(q[:, PAIRED], k[:, PAIRED], *x), "other_heads_of_q_and_k"),
 ]
@@ -657,6 +663,18 @@ def test_an_axis_by_another_index_is_read(op):
             assert distance(got, question.answer(f"{name} {axis}", mistake.wrong), 2 * question.tolerance["f32"]) <= 1
         got.flat[-1] += size
         assert not [*indices.reindexed(question, got)], axis
+
+
+@every(OPS, name=lambda op: op.name, parts=12)
+def test_entries_that_are_missing_or_added_are_found(op):
+    question = Question(op, op.make(**settings(op)), ("f32",))
+    right = question.right
+    for axis, n in enumerate(right.shape if np.isfinite(right).all() and len(np.unique(right)) > 9 and right.ndim < 5 else ()):
+        last = right.take(range(1, n), axis)
+        more = np.concatenate([right.take([0], axis) + 7.5, right], axis)
+        for got, name in ((last, f"1_to_{n - 1}"), (more, f"1_to_{n}_of_{n + 1}")) if n > 2 else ():
+            named = [each for each in general.arrangements(question, got) if each[0].endswith(name)]
+            assert any(question.names(got, each) for each in named), (axis, n, name)
 
 
 def candidates(op):
