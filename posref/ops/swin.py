@@ -1,17 +1,23 @@
 """Swin: what an implementation can be asked for, and how it goes wrong."""
 
-# Over budget: two versions, BEiT's table, shifted windows and released masks
+# Over budget: two versions, BEiT's table, volumes, shifted windows and released masks
 
 import numpy as np
 
-from posref import attention
-from posref.ops import Mistake, inside, instead, missing, result, using
+from posref import attention, offsets
+from posref.ops import Mistake, both, inside, instead, missing, result, using
 from posref.ops.probe import painted
 from posref.relative import swin
 
 
-def bias(coordinates, table, *, height, width):
-    return swin.bias(swin.rows(coordinates, height=height, width=width), table)
+def bias(coordinates, table, *, height, width, depth=None):
+    # depth: of a window of a volume, with coordinates of plane, row and column, whose planes are (2H - 1)(2W - 1) rows apart
+    rows = swin.rows(coordinates[..., -2:], height=height, width=width)
+    return swin.bias(rows if depth is None else rows + (2 * height - 1) * (2 * width - 1) * _planes(coordinates, depth), table)
+
+
+def _planes(coordinates, depth):
+    return depth - 1 - offsets.offsets(coordinates[..., 0], coordinates[..., 0])
 
 
 def bias_with_cls(coordinates, table, *, height, width):
@@ -42,7 +48,8 @@ def attend_v2(q, k, v, logit_scale, bias, mask):
 
 
 def _grid(s):
-    return np.stack(np.divmod(np.arange(s.get("height", 2) * s.get("width", 3)), s.get("width", 3)), axis=-1)
+    sides = _sides(s.get("height", 2), s.get("width", 3), s.get("depth"))
+    return np.indices(sides).reshape(len(sides), -1).T
 
 
 def _sides(height, width, depth):
@@ -80,7 +87,7 @@ def _together(n):
 
 ARRAYS = {
     "coordinates": lambda s: _last_window(s) if "shift" in s else _grid(s),
-    "table": lambda s: painted(((2 * s.height - 1) * (2 * s.width - 1) + 3, s.heads), 6),
+    "table": lambda s: painted((np.prod([2 * n - 1 for n in _sides(s.height, s.width, s.get("depth"))]) + 3, s.heads), 6),
     "q": _features(1),
     "k": _features(2),
     "v": _features(4),
@@ -96,7 +103,7 @@ ARRAYS = {
 
 
 def _exchanged(a):
-    return a.coordinates[..., ::-1]
+    return np.concatenate([a.coordinates[..., :-2], a.coordinates[..., :-3:-1]], axis=-1)
 
 
 def _stride(right):
@@ -295,6 +302,20 @@ def _axes_alone(*kept):
     return using(shift=shift)
 
 
+def _planes_apart(stride):
+    """Planes of the table stride(2D - 1, 2H - 1, 2W - 1) rows apart; beyond the table, its last row."""
+
+    def change(right, a):
+        d, h, w = (2 * n - 1 for n in (a.depth or missing(), a.height, a.width))
+        closer = (stride(d, h, w) - h * w) * _planes(a.coordinates, a.depth)
+        return lambda rows, table: right(np.minimum(rows + closer, len(table) - 1), table)
+
+    return inside(swin, "bias", change)
+
+
+_as_in_nnformer = both(inside(swin, "rows", _stride), _planes_apart(lambda d, h, w: (3 * h + 1) // 2))
+
+
 def _cls_exchanged(a):
     return np.concatenate([a.table[:-3], a.table[[-2, -3, -1]]])
 
@@ -330,6 +351,27 @@ FURTHER = {
             Give each axis its own shift, half of the window along this axis.""")
         for words, n in (("planes", -3), ("rows", -2), ("columns", -1))
     },
+    **{
+        f"planes_apart_{name}": Mistake(_planes_apart(stride), kind="planes", only="bias").words(f"""
+            the planes of the table are {words} rows apart
+            Vectors of two planes share rows of the table.
+            A plane of the table has (2H - 1)(2W - 1) rows.""")
+        for name, words, stride in (
+            ("by_1", "1", lambda d, h, w: 1),
+            ("by_rows", "2H - 1", lambda d, h, w: h),
+            ("by_columns", "2W - 1", lambda d, h, w: w),
+            ("as_in_nnformer", "3H - 1, as in nnFormer,", lambda d, h, w: (3 * h + 1) // 2),
+            ("by_planes_and_rows", "(2D - 1)(2H - 1)", lambda d, h, w: d * h),
+            ("by_planes_and_columns", "(2D - 1)(2W - 1)", lambda d, h, w: d * w),
+            ("by_squares", "(2H - 1)(2H - 1)", lambda d, h, w: h * h),
+        )
+    },
+    "strides_as_in_nnformer": Mistake(
+        lambda f, a: _as_in_nnformer(f, a) if a.height != a.width else missing(), kind="planes", only="bias"
+    ).words("""
+        the planes of the table are 3H - 1 rows apart, and the rows of a plane 2H - 1, as in nnFormer
+        Vectors of two planes share rows of the table.
+        A plane of the table has (2H - 1)(2W - 1) rows, and a row of a plane 2W - 1."""),
     "shifts_exchanged": Mistake(
         _shifted_by(lambda shifts: shifts[[*range(len(shifts) - 2), -1, -2]]), kind="shift", only="shift_mask"
     ).words("""

@@ -17,8 +17,9 @@ Definition. (dy, dx) = query - key in a window of H rows and W columns, and T a 
 
 An image whose windows are shifted is rolled, so that a window may hold both ends of an axis of n: a token at n - shift or
 beyond, which came from the start, and one before do not attend to each other. Windows that are not square, and those of a
-volume, have a shift for each axis; a closed axis, such as longitude, needs no mask: 0. BEiT has Swin's table and three rows
-more, for [CLS] in front: (CLS, any), (any, CLS), (CLS, CLS).
+volume, have a shift for each axis; a closed axis, such as longitude, needs no mask: 0. In a volume the row of the table is
+(dz + D - 1)(2H - 1)(2W - 1) more. BEiT has Swin's table and three rows more, for [CLS] in front: (CLS, any), (any, CLS),
+(CLS, CLS).
 
 Symbols.
 

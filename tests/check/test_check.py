@@ -569,6 +569,8 @@ def test_an_error_of_any_function_is_in_the_report(name):
     ("name", "settings", "words"),
     [
         ("attention.attend_gradient", {"scale": 0.5, "of": "w"}, "of is 'w', expected one of 'q', 'k', 'v', 'bias'"),
+        ("swin.shift_mask", {"height": 4, "width": 6, "shift": (5, 0)}, r"shifts are \[5, 0\] and sides \[4, 6\], expected"),
+        ("swin.shift_mask", {"height": 4, "width": 6, "shift": (1, 1, 1)}, r"shift is \(1, 1, 1\), expected one number, or 2"),
         ("shaw.scores_gradient", {"scale": 0.5, "of": "w"}, "of is 'w', expected one of 'q', 'k', 'key_table'"),
         ("rope.rotate", {"dim": 8, "layout": "half", "heads": 1.5}, "heads is 1.5, expected an integer"),
         ("rope.rotate", {"dim": 8, "layout": "half", "batch": 0}, "batch is 0, expected an integer of at least 1"),

@@ -70,6 +70,14 @@ def rolled(*shifts):
     return seen
 
 
+def table_of_a_volume(planes, rows=7, sides=(2, 3, 4)):
+    def bias(coordinates, table):
+        index = (coordinates[:, None] - coordinates + np.array(sides) - 1) @ [planes, rows, 1]
+        return np.moveaxis(table[np.minimum(index, len(table) - 1)], -1, 0)
+
+    return bias
+
+
 TIMES = {"dim": 8, "layout": "half", "order": "cos_sin", "factor": 1000, "zeros": 1}
 CASES = {  # op, settings, what is right, and what is wrong by its name
     "position_ids.document_mask": (
@@ -122,6 +130,16 @@ CASES = {  # op, settings, what is right, and what is wrong by its name
         {},
         lambda mask: np.where(mask, np.cumsum(mask, axis=-1) - 1, 0),
         {"places_are_positions": lambda mask: np.broadcast_to(np.arange(mask.shape[1]), mask.shape)},
+    ),
+    "swin.bias": (
+        {"depth": 2, "height": 3, "width": 4},
+        table_of_a_volume(5 * 7),
+        {
+            "planes_apart_as_in_nnformer": table_of_a_volume(3 * 3 - 1),
+            "strides_as_in_nnformer": table_of_a_volume(3 * 3 - 1, 5),
+            "planes_apart_by_columns": table_of_a_volume(7),
+            "stride_of_the_height": table_of_a_volume(5 * 7, 5),
+        },
     ),
     "swin.shift_mask": (
         {"depth": 4, "height": 6, "width": 12, "shift": (1, 2, 3)},
