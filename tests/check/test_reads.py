@@ -1,5 +1,6 @@
-"""Which entries of its inputs a wrong function reads: found by changing them, and not said where it reads the right ones."""
+"""Which entries of its inputs a wrong function reads, and from which length on it is wrong: found by calling it again."""
 
+import inspect
 from operator import attrgetter
 
 import numpy as np
@@ -11,6 +12,8 @@ from posref.check.call import Caller
 from posref.check.implementation import example
 from posref.check.report import Report
 from posref.check.stages.reads import other_reads
+from posref.check.stages.shapes import _edge
+from posref.ops import Arguments
 from tests.every import every
 
 WINDOW = {"width": 8, "causal": True}
@@ -57,3 +60,23 @@ def test_other_numbers_of_the_same_entries_are_no_other_entries(op):
     question = engine.Question(op, a, ("f32",))
     other_reads(report, caller, question, np.asarray(caller(a)).reshape(question.right.shape))
     assert report == Report(op.name)
+
+
+@every(OPS, name=attrgetter("name"), parts=12)
+def test_the_length_from_which_a_function_is_wrong(op):
+    """Of each op that has a length: right up to 30 tokens, and from 31 on all numbers are others."""
+    asked, sizes = example(op), inspect.signature(op.make).parameters.keys() - inspect.signature(op.spec).parameters.keys()
+    made = [op.make(**asked | {"n_key": n}) for n in range(7, 41)] if "n_key" in sizes else []
+    received = [name for name in op.given if made and made[0].get(name) is not None]
+    shapes = [tuple(np.shape(a[name]) for name in received) for a in made]
+    others = {repr([value for name, value in a.items() if name not in received]) for a in made}
+    if len(others) != 1 or len({*shapes}) < len(made):
+        return
+
+    def fn(*arrays):
+        y = np.asarray(op.spec(**made[0] | dict(zip(received, arrays, strict=True))))
+        return y if tuple(map(np.shape, arrays)) in shapes[:24] else ~y if y.dtype.kind == "b" else 3 * y + 1
+
+    report = Report(op.name)
+    _edge(report, Caller(fn, op, None, None, "bhnd", "batch"), op, asked, {"n_key": 40}, ("f32",), Arguments)
+    assert [each.detail.partition(" on,")[0] for each in report.checks] == ["right up to n_key=30, wrong from 31"]

@@ -2,17 +2,20 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from posref.check import engine
+from posref.check.axes import names as axis_names
 from posref.check.call import Caller, Misbehaved
 from posref.check.report import Report
 from posref.check.stages.later_questions import (
     answered_rightly,
     decides,
+    is_right,
     keep_alone,
     last_position,
     later_question,
@@ -22,6 +25,7 @@ from posref.check.stages.later_questions import (
     within_numbers,
 )
 from posref.check.verdict import ALL, as_booleans, judged
+from posref.check.wrong_elements import columns, where
 from posref.ops import Arguments, Mistake, NotHere, Op, probe
 from posref.ops.scaling import ByLength
 
@@ -76,6 +80,8 @@ def other_shapes(
             report.failed(f"shape {words}", str(error))
             return [*tried.values()]
         if not answered_rightly(report, f"shape {words}", caller, first, question, got):
+            if not report.diagnosis:
+                _edge(report, caller, op, settings, shape, models, changed)
             return [*tried.values()]
         tried |= {words: question} if decides(question) else {}
     if tried:
@@ -85,6 +91,42 @@ def other_shapes(
             name, f"{'; '.join(beyond)}: right answers, or what rounding allows, leave the numbers of the format there"
         )
     return [*tried.values()]
+
+
+def _edge(
+    report: Report,
+    caller: Caller,
+    op: Op,
+    settings: dict[str, Any],
+    shape: dict[str, int],
+    models: tuple[str, ...],
+    changed: Callable[[Arguments], Arguments],
+) -> None:
+    """Say with which extent a function that is right in smaller shapes begins to be wrong: blocks of a kernel end there.
+
+    The interval is halved, first of each extent alone and then of all together, so that few calls are made.
+    """
+    usual = {name: p.default for name, p in inspect.signature(op.make).parameters.items()} | settings
+    for names in dict.fromkeys([*((name,) for name in shape), (*shape,)]):
+
+        def asked(n: int, names: tuple[str, ...] = names) -> tuple[engine.Question, np.ndarray]:
+            extents = shape | {name: min(n, shape[name]) for name in names}
+            question = later_question(op, changed(op.make(**settings | extents)), models)
+            return question, reshaped(caller(question.a), question)
+
+        with suppress(Misbehaved, TypeError, ValueError):
+            low, high = (max(of[name] for name in names) for of in (usual, shape))
+            if low >= high or not is_right(*asked(low)) or is_right(*asked(high)):
+                continue
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if is_right(*asked(middle)) else (low, middle)
+            question, got = asked(high)
+            wrong = engine.ratios(got, question.right, question.tolerance[question.models[-1]]) > 1
+            called = axis_names(question)
+            place = where(wrong, called) + columns(wrong, called[-1])
+            report.failed("edge", f"right up to {'='.join(names)}={low}, wrong from {high} on, of the sizes tried{place}")
+            return
 
 
 def _without_gaps(a: Arguments) -> dict[str, int]:
