@@ -695,6 +695,17 @@ def _in_tf32(short):
     return inside(rope, "tables", lambda right: tables)
 
 
+def _reduced(turn, whole):
+    """Angles without whole multiples of another number than 2 pi; with one of float32 they are within what float32 angles allow."""
+
+    def tables(positions, w):
+        angle = positions[..., None] * w
+        angle = angle - turn * whole(angle / turn)
+        return np.cos(angle), np.sin(angle)
+
+    return inside(rope, "tables", lambda right: tables)
+
+
 def _truncated(x):
     """The leading 11 bits: the last 42 of float64 are 0."""
     return (np.asarray(x, dtype=float).view(np.int64) >> 42 << 42).view(float)
@@ -771,6 +782,16 @@ FURTHER = {
             ("_ties_away", ", ties rounded away from 0: a matrix product in TF32", lambda x: rounded(x * (1 + 2.0**-40), 11)),
             ("_truncated", ", the other bits cut off: a matrix product in TF32", _truncated),
         )
+    },
+    **{
+        f"angles_reduced_by_{turn}{last}": Mistake(
+            _reduced(turn, whole), kind="precision", only="rotate tables gradient"
+        ).words(f"""
+            angles are reduced by multiples of {turn}, {which}, where the period is 2 pi
+            Good for the first positions, then phases drift by {abs(2 * np.pi - turn):.2g} per turn.
+            Reduce by 2 pi in two or three parts (Cody and Waite), or call the sine of the library.""")
+        for turn in (6.28, 6.28125, 6.283, 6.2832, 6.28318)
+        for last, which, whole in (("", "the nearest", np.rint), ("_floored", "the one below", np.floor))
     },
     "positions_divided_in_integers": Mistake(_divided(lambda p, factor: p // factor), kind="positions", only="rotate").words("""
         positions are divided by the factor of linear scaling in integers, and rounded down

@@ -180,6 +180,12 @@ def magnified(x, positions, cos=1.0, sin=1.0):
     return by_tables(x, cos * np.cos(angle), sin * np.sin(angle))
 
 
+def modulo(x, positions, period):
+    """Python's % by a period of few digits."""
+    angle = positions[:, None, :, None] * PAIRS % period
+    return by_tables(x, np.cos(angle), np.sin(angle))
+
+
 def in_tf32(x, positions, added):
     """Bits 12 to 0 of float32 are cut off, after a number is added to them: added(the lowest bit that stays)."""
     bits = (np.asarray(y, np.float32).view(np.uint32) for y in (positions, PAIRS))
@@ -473,6 +479,7 @@ NAMED = [
     ("rope.rotate", MAGNIFIED, partial(magnified, sin=1.2), "magnitude_on_sin_alone"),
     ("rope.rotate", HALF, partial(in_tf32, added=lambda odd: 0xFFF + odd), "tf32_angles"),
     ("rope.rotate", HALF, partial(in_tf32, added=lambda odd: 0x1000), "tf32_angles_ties_away"),
+    ("rope.rotate", HALF, partial(modulo, period=6.2832), "angles_reduced_by_6.2832_floored"),
     ("rope.rotate", HALF, partial(in_tf32, added=lambda odd: 0), "tf32_angles_truncated"),
     ("rope.rotate", HALF, lambda x, p: turned(x, np.maximum(p, 1)), "positions at least 1"),
     ("rope.rotate", TWICE, lambda x, p: turned(x, p // 4), "positions_divided_in_integers"),
