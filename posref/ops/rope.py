@@ -696,7 +696,7 @@ def _in_tf32(short):
 
 
 def _reduced(turn, whole):
-    """Angles without whole multiples of another number than 2 pi; with one of float32 they are within what float32 angles allow."""
+    """Angles less multiples of another number than 2 pi; that of float32 stays within what float32 angles allow."""
 
     def tables(positions, w):
         angle = positions[..., None] * w

@@ -526,7 +526,7 @@ NAMED = [
     ("sinusoidal_2d.normalized", {}, partial(places, less=0.5), "half_a_pixel_less"),
     ("sinusoidal_2d.normalized", {}, partial(places, eps=1), "eps_1"),
     ("gated.attend", STATE, read_early, "read_before_the_update"),
-    ("gated.log_gates", {}, lambda x, a, b: -np.exp(a) * (np.log1p(np.exp(x)) + b), "bias_after_softplus"),
+    ("gated.log_gates", {}, lambda x, a, b: -np.exp(a) * (np.logaddexp(0, x) + b), "bias_after_softplus"),
     ("gated.bounded_log_gates", {}, lambda x, a, b: -5 / (1 + np.exp(-np.exp(a) * x.astype(float) - b)), "bias_not_multiplied"),
     ("retention.attend", SCALE, retention_in_chunks, "chunk_decays_normalized_4"),
     ("retention.attend", SCALE, partial(retention_in_chunks, size=64), "chunk_decays_normalized"),
