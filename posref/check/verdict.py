@@ -100,11 +100,12 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
             yield general.in_16_bits(question, got)
         elif np.isin(question.right, (0, 1)).all() and got.size > 2:
             yield other_settings.neighbors(question)
+        yield weightings.with_more_in_the_sum(question, got)
         yield from (fitted.of_settings(question, got), fitted.of_result(question, got), fitted.of_inputs(question, got))
         first, *others = general.stages(question, got)
         yield from (first, fitted.of_arrays(question, got), *others)
         yield weightings.hypotheses(question)
-        yield weightings.with_numbers(question, got)
+        yield weightings.in_16_bits(question, got)
         yield masks.hypotheses(question, got)
         yield distances.hypotheses(question, got)
         yield indices.hypotheses(question, got)

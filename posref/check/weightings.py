@@ -5,13 +5,13 @@ Each is a function of the scores and the mask. `weights` measures the weights of
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import chain, combinations
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from posref import attention
-from posref.check.engine import Named, Question
+from posref.check.engine import Named, Question, distance
 from posref.check.fitted import first_that_fits
 from posref.ops import Arguments, Mistake
 from posref.ops.common import rounded
@@ -182,11 +182,11 @@ def hypotheses(question: Question) -> Iterator[Named]:
         yield from (each for each in every if each[0] in once.values())
 
 
-def with_numbers(question: Question, got: np.ndarray) -> list[Named]:
-    """Softmax with a small number in its denominator, or with the fewest of its steps, two or more, stored in 16 bits."""
+def with_more_in_the_sum(question: Question, got: np.ndarray) -> list[Named]:
+    """Softmax with a small number in its denominator, the closest: the factor of a row depends on its sum."""
     if not _weighs(question):
         return []
-    small = (
+    every = (
         _mistake(
             f"softmax_with_{number}_in_the_sum{where}", partial(change, more=float(number)), f"{number} is added to {words}"
         )
@@ -196,6 +196,16 @@ def with_numbers(question: Question, got: np.ndarray) -> list[Named]:
             ("_after_the_largest", lambda s, seen, more: _share(_shifted(s, seen), more), "the sum of exp(s - max s)"),
         )
     )
+    bound, fitting = question.tolerance[question.models[-1]], [each for each in every if question.names(got, each)]
+    answers = {name: question.answer(name, mistake.wrong) for name, mistake in fitting}
+    apart = {name: distance(got, answer, bound) for name, answer in answers.items() if answer is not None}
+    return sorted(fitting, key=lambda each: apart[each[0]])[:1]
+
+
+def in_16_bits(question: Question, got: np.ndarray) -> list[Named]:
+    """Softmax with the fewest of its steps, two or more, stored in 16 bits."""
+    if not _weighs(question):
+        return []
     stored = (
         _mistake(
             f"softmax_{'_and_'.join(parts)}_in_{dtype}",
@@ -207,7 +217,7 @@ def with_numbers(question: Question, got: np.ndarray) -> list[Named]:
         for parts in combinations(PARTS, n)
         for bits, dtype in SHORT.items()
     )
-    return first_that_fits(question, got, chain(small, stored))
+    return first_that_fits(question, got, stored)
 
 
 def _weighs(question: Question) -> bool:

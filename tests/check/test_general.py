@@ -12,6 +12,7 @@ from posref.check.engine import Question, distance
 from posref.check.report import Report
 from posref.check.tensors import round_to
 from posref.check.wrong_elements import not_computed
+from posref.ops.variation import steps, varied
 from posref.relative import alibi
 from tests import golden
 from tests.every import every
@@ -682,6 +683,22 @@ def test_entries_that_are_missing_or_added_are_found(op):
         for got, name in ((last, f"1_to_{n - 1}"), (more, f"1_to_{n}_of_{n + 1}")) if n > 2 else ():
             named = [each for each in general.arrangements(question, got) if each[0].endswith(name)]
             assert any(question.names(got, each) for each in named), (axis, n, name)
+
+
+@every([op for op in OPS if "attention" in op.tags], name=lambda op: op.name, parts=4)
+def test_a_small_number_in_the_sum_of_a_softmax_is_no_factor(op):
+    """The factor of a row depends on its sum, which is 1 where one key has nearly all of the weight."""
+
+    def weights(s, mask=None, sinks=None):
+        seen = np.broadcast_to(True if mask is None else mask, s.shape)
+        powers = np.where(seen, np.exp(s - s.max(axis=-1, keepdims=True, where=seen, initial=-1e30)), 0)
+        return powers / (powers.sum(axis=-1, keepdims=True) + 1e-3)
+
+    question, report = Question(op, op.make(**settings(op)), ("f32",)), Report(op.name)
+    got = round_to(np.asarray(varied(op.spec, attention.softmax, weights)(**question.a)), "float32")
+    right = verdict.judged(report, question, got.astype(float))
+    assert right == (attention.softmax not in steps(op.spec) or question.a.get("sinks") is not None), str(report)
+    assert right or [each.name for each in report.diagnosis] == ["softmax_with_1e-3_in_the_sum_after_the_largest"], str(report)
 
 
 def candidates(op):
