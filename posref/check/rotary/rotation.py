@@ -49,7 +49,7 @@ def check_rope(
 
     `fn(q, k, cos, sin)`, `fn(x, cos, sin)`, `fn(x, freqs_cis)` and `fn(x, freqs)` of angles are recognised by their parameters'
     names, and receive tables of the frequencies that were asked for, in the form in which the function is right, if there is
-    one; the report says which, and whether one half of the columns alone is read, so that halves that differ are not served.
+    one; the report says which, and whether it reads one half of the columns alone, which is wrong where halves differ.
     Where a function requires `position_ids` behind the tables, the tables have all rows, up to 4095 by default.
 
     `fn` receives x `(batch, heads, n, dim)`, float32 or what `to(x)` makes of it, and integer positions `(batch, n)`, not
