@@ -517,7 +517,7 @@ NAMED = [
     ("attention.softmax", {}, partial(floored, far=np.nan), None),
     ("attention.softmax", {"sinks": True}, partial(with_sink, factor=0.125), "sinks_times_0.125"),
     ("attention.attend", SCALE, lambda q, k, v, m: softmax(q @ k.swapaxes(2, 3) / 4 - 10 * ~m) @ v, "mask_adds_minus_10"),
-    ("attention.attend", SCALE, lambda q, k, v, m: softmax(q @ k.swapaxes(2, 3) / 4 - 30 * ~m) @ v, None),
+    ("attention.attend", SCALE, lambda q, k, v, m: softmax(q @ k.swapaxes(2, 3) / 4 - 30 * ~m) @ v, "mask_adds_minus_20"),
     ("learned.encode", {}, lambda p, table: table[np.minimum(p, 511)], "rows_beyond_511_clamped"),
     ("learned.encode", {}, lambda p, table: table[p % 1024], "rows_beyond_1023_wrapped"),
     ("convolution.convolve", {}, partial(both_sides, left=2), "padded_on_both_sides"),
