@@ -753,7 +753,7 @@ FURTHER = {
         f"mask_adds_minus_{n}": Mistake(
             _with_mask(lambda right, s, mask, sinks, n=n: right(np.where(mask, s, s - n), None, sinks))
         ).words(f"""
-            masked scores are lowered by {n}{' or more' * (n == 20)} instead of set to minus infinity
+            masked scores are lowered by {n}{" or more" * (n == 20)} instead of set to minus infinity
             Masked keys keep a weight, all of it where a query sees no key.
             Add minus infinity, or the least number of the dtype.""")
         for n in (1, 2, 3, 4, 5, 8, 10, 20)
