@@ -24,7 +24,8 @@ def _wave(t, p):
 
 ARRAYS = {
     "start": lambda s: painted((s.batch, 2), 1) / 4,
-    "times": lambda s: np.arange(s.n_key) / 4 + (np.arange(s.n_key) > 2) / 8,
+    # to 2 at most: errors of this wave grow with the time, and from 5 on are larger than its numbers
+    "times": lambda s: (np.arange(s.n_key) / 4 + (np.arange(s.n_key) > 2) / 8) * min(1, 8 / s.n_key),
 }
 
 

@@ -1,6 +1,7 @@
 """Which entries of its inputs a wrong function reads, and from which length on it is wrong: found by calling it again."""
 
 import inspect
+from contextlib import suppress
 from operator import attrgetter
 
 import numpy as np
@@ -43,6 +44,14 @@ def test_entries_that_are_read(fn, name, settings, sentence):
     part, theirs, right = sentence
     words = f"{part} of your output".removeprefix(" of ") + f" changes with {theirs}; the right one changes with {right}"
     assert any(line.split(": ", 1)[1].removeprefix("reads: ").startswith(words) for line in str(report).split("\n")[1:]), report
+
+
+@every(OPS, name=attrgetter("name"), parts=4)
+def test_errors_of_long_texts_have_bounds(op):
+    """A bound that is not finite judges nothing, or accuses what is right."""
+    with suppress(TypeError, ValueError), np.errstate(all="ignore"):  # ops of fixed sizes refuse the length
+        question = engine.Question(op, op.make(**example(op) | {"n_key": 31}), ("f32",))
+        assert np.isfinite(question.tolerance["f32"][np.isfinite(question.right)]).all()
 
 
 @every(OPS, name=attrgetter("name"), parts=16)
