@@ -27,6 +27,7 @@ class Chunk(NamedTuple):
     state: Any
     earlier: Any  # the state before the previous chunk
     passed: Any  # the sum of the log gates of all earlier chunks
+    first: Any  # the state that the text begins with
 
 
 def _read(x, within=None, before=None):
@@ -51,6 +52,11 @@ def _ended_at(token):
     return lambda x: _after(x, x.sums[..., token, None, :] if x.sums.shape[-2] > 1 else None)
 
 
+def _with_the_first(x, times):
+    """The outputs of a chunk, where what is left of the first state is that state times a number."""
+    return _read(x._replace(state=x.state + (times - np.swapaxes(np.exp(x.passed), -1, -2)) * x.first))
+
+
 def _new_values(k, v, beta, gates, state):
     """What the delta rule writes."""
     w, u = delta.wy_form(k, v, beta[..., 0], gates)
@@ -72,12 +78,12 @@ def _in_chunks(size, read=_read, after=_after, short=None, write=_new_values):
         q, k = (attention.with_heads_of(a.v, a.get(name, a.k)) for name in "qk")
         gates = a.log_gates if "log_gates" in a else np.log(a.decays)[:, None, None] + 0 * a.k[..., :1]
         beta, layout = a.get("beta", a.v[..., 0])[..., None], a.get("state_layout", "kv")
-        state = earlier = _memory.laid(a.state, layout)
-        passed, rows = 0, []
+        start = state = earlier = _memory.laid(a.state, layout)
+        passed, rows = 0 * gates[..., :1, :], []
         for first in range(0, n, chunk):
             q_, k_, v_, beta_, gates_ = (x[..., first : first + chunk, :] for x in (q, k, a.v, beta, gates))
             written = write(k_, v_, beta_, gates_, state) if "beta" in a else v_
-            x = Chunk(q_, k_, written, np.cumsum(gates_, axis=-2), state, earlier, passed)
+            x = Chunk(q_, k_, written, np.cumsum(gates_, axis=-2), state, earlier, passed, start)
             rows += [read(x)] if "q" in a else []
             earlier, state = state, (short if short and n < first + chunk else after)(x)
             passed = passed + x.sums[..., -1:, :]
@@ -137,6 +143,24 @@ MISTAKES = {
         Read the state that the chunk before left.""",
         sizes=(2, *CHUNKS),
         read=lambda x: _read(x._replace(state=x.earlier)),
+    ),
+    **_kind(
+        "first_state_decays_anew",
+        "gated.attend retention.attend",
+        """the state that the text begins with decays from the start of each chunk, not of the text
+        Right without such a state, and in the first chunk.
+        Decay it with the running sum of all log gates before the token.""",
+        sizes=(2, *CHUNKS),
+        read=lambda x: _with_the_first(x, 1),
+    ),
+    **_kind(
+        "first_state_in_the_first_chunk_alone",
+        "gated.attend retention.attend",
+        """the state that the text begins with is read in the first chunk alone
+        Right without such a state.
+        Carry it on: the state after a chunk is the state before times the decay, and what the chunk writes.""",
+        sizes=(2, *CHUNKS),
+        read=lambda x: _with_the_first(x, 0),
     ),
     **_kind(
         "chunk_recalls_undecayed",
