@@ -53,8 +53,12 @@ def _ended_at(token):
 
 
 def _with_the_first(x, times):
-    """The outputs of a chunk, where what is left of the first state is that state times a number."""
-    return _read(x._replace(state=x.state + (times - np.swapaxes(np.exp(x.passed), -1, -2)) * x.first))
+    """The outputs of a chunk, where what is left of the first state is that state times a number; the first chunk is right."""
+    return (
+        _read(x)
+        if x.state is x.first
+        else _read(x._replace(state=x.state + (times - np.swapaxes(np.exp(x.passed), -1, -2)) * x.first))
+    )
 
 
 def _new_values(k, v, beta, gates, state):
