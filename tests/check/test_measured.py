@@ -36,6 +36,10 @@ def strided(x, positions, stride):
     return turned(x, rows[stride * np.arange(positions.size)].reshape(positions.shape)[:, None])
 
 
+def by_another_row(x, positions, row):
+    return turned(x, positions[:, row(np.arange(positions.shape[1]))][:, None])
+
+
 def ending(x, positions, rows):
     return np.where((positions < rows)[:, None, :, None], turned(x, positions[:, None]), 0)
 
@@ -94,6 +98,7 @@ CASES = [  # what is asked, a function that is right with one value and wrong wi
     ),
     ("rope.rotate", ROPE | {"positions": "offset"}, of_rows, True, False, "positions_of_vectors"),
     ("rope.rotate", ROPE | {"head_dim": 24}, strided, 1, 2, "positions_of_other_rows"),
+    ("rope.rotate", ROPE, by_another_row, lambda i: i, lambda i: np.minimum(2 * i, i[-1]), "positions_of_other_rows"),
     ("rope.rotate", ROPE, ending, 2**40, 4096, "part_zero"),
     (
         "rope.rotate",

@@ -90,3 +90,18 @@ def test_the_length_from_which_a_function_is_wrong(op):
     report = Report(op.name)
     _edge(report, Caller(fn, op, None, None, "bhnd", "batch"), op, asked, {"n_key": 40}, ("f32",), Arguments)
     assert [each.detail.partition(" on,")[0] for each in report.checks] == ["right up to n_key=30, wrong from 31"]
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_result_that_is_cut_from_an_earlier_one_is_said(kept):
+    slopes, made = 2.0 ** -np.arange(1, 9), []
+
+    def bias(n_query, n_key):
+        if not (kept and made and made[0].shape[1] >= n_query and made[0].shape[2] >= n_key):
+            offsets = np.arange(n_key) - np.arange(n_key - n_query, n_key)[:, None]
+            made[:] = [-slopes[:, None, None] * np.abs(offsets)]
+        return made[0][:, :n_query, :n_key].astype(np.float32)
+
+    report = check.check(bias, "alibi.bias", heads=8, form="absolute", positions="range")
+    assert report.ok is not kept
+    assert ("the first part of the right result of the first call" in str(report)) is kept

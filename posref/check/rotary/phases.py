@@ -507,10 +507,26 @@ def _by_vector(name: str, used: np.ndarray, asked: np.ndarray) -> Named:
         words += "; all texts and heads turn alike"
     elif np.array_equal(used - used.min(), (np.arange(asked.size) // asked.shape[1] % asked.shape[2]).reshape(asked.shape)):
         words += "; rows are counted as in (batch, n, heads, d)"
+    elif law := _row_for_row(used, asked):
+        words += f"; row i turns as row {law}"
     elif law := _counted(used):
         words += f"; text b, head h, row i turns as position {law}"
     remedy = "Compare the strides of x and of the tables: which text, head and token each row in memory is."
     return name, _mistake(using(positions=used), words, remedy)
+
+
+def _row_for_row(used: np.ndarray, asked: np.ndarray) -> str:
+    """The row of its text by whose position a row turns: a multiple of its own.
+
+    >>> _row_for_row(np.array([[[0, 7, 7]]]), np.array([[[0, 5, 7]]]))
+    '2 i, the last where there is none'
+    """
+    rows, i = asked[:, 0], np.arange(asked.shape[2])
+    for n in (2, 3, 4):
+        for words, row in {"the last where there is none": np.minimum(n * i, i[-1]), "counted round": n * i % len(i)}.items():
+            if (used == rows[:, None, row]).all():
+                return f"{n} i, {words}"
+    return ""
 
 
 def _counted(used: np.ndarray) -> str:

@@ -80,6 +80,7 @@ def other_shapes(
             report.failed(f"shape {words}", str(error))
             return [*tried.values()]
         if not answered_rightly(report, f"shape {words}", caller, first, question, got):
+            _part_of_an_earlier_one(report, question, got, {"the first call": first} | tried)
             if not report.diagnosis:
                 _edge(report, caller, op, settings, shape, models, changed)
             return [*tried.values()]
@@ -91,6 +92,21 @@ def other_shapes(
             name, f"{'; '.join(beyond)}: right answers, or what rounding allows, leave the numbers of the format there"
         )
     return [*tried.values()]
+
+
+def _part_of_an_earlier_one(report: Report, question: engine.Question, got: Any, earlier: dict[str, engine.Question]) -> None:
+    """Say which result of an earlier call this output begins or ends, if it does: it may be kept, or a size may be fixed."""
+    got, bound = reshaped(got, question), question.tolerance[question.models[-1]]
+    for call, before in earlier.items():
+        sizes = [*zip(before.right.shape, got.shape, strict=False)] if before.right.ndim == got.ndim else [(0, 1)]
+        if any(n < m for n, m in sizes) or all(n == m for n, m in sizes) or got.shape != question.right.shape:
+            continue
+        for part, cut in {"first": [slice(m) for _, m in sizes], "last": [slice(n - m, n) for n, m in sizes]}.items():
+            if len(np.unique(got)) >= 3 and engine.distance(got, before.right[tuple(cut)], bound) <= 1:
+                made = call if call.startswith("the") else f"the call with {call}"
+                words = f"your output is the {part} part of the right result of {made}, as where that is kept and cut to"
+                report.failed("earlier result", f"{words} the new shape, or where a size is fixed")
+                return
 
 
 def _edge(
