@@ -4,22 +4,55 @@ A rule is an interval of a quantity that each pair of a query and a key has, suc
 the output, and every bit has to follow. Of several rules the one with the fewest ends is taken.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 from math import comb, log2
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from posref.check.engine import Named, Question
 from posref.ops import Arguments, Mistake, NotHere
+from posref.ops.common import count
 
 BITS = 8  # of evidence beyond what a rule is chosen from: noise is named once in 256 times
 LEAST = 3  # pairs of a query and a key that are wrong
+COMPARED = {np.less: "<", np.less_equal: "<=", np.greater: ">", np.greater_equal: ">=", np.equal: "=="}
+COMPUTED = {np.add: "+", np.subtract: "-", np.multiply: "*", np.floor_divide: "//", np.remainder: "%"}
+POSITIONS = "query_positions", "key_positions"
+SIZES = tuple(2**k for k in range(1, 8))  # of chunks in which a text may be read, in tokens
 REMEDY = "Compare the conditions of your mask, and whether they are joined by and or by or."
+IN_ALL = "Read positions in every comparison of the mask; rows are positions only where a text begins at row 0 and has no gaps."
 
 Quantity = Callable[[Arguments, tuple[int, ...]], Any]
+
+
+class _Traced(np.ndarray):
+    """Positions with words for what is computed from them; comparisons are kept, and answered otherwise where this is asked."""
+
+    words: str
+    kept: list[tuple[str, Any]]
+    answers: Mapping[int, Any]
+
+    def __array_finalize__(self, other: Any) -> None:
+        self.words, self.kept = getattr(other, "words", ""), getattr(other, "kept", [])
+        self.answers = getattr(other, "answers", {})
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **more: Any) -> Any:
+        result = getattr(ufunc, method)(*(np.asarray(x) for x in given), **more)
+        words = [getattr(x, "words", str(x)) for x in given]
+        if ufunc in COMPARED and np.ndim(result) > 1:
+            self.kept.append((f" {COMPARED[ufunc]} ".join(words), result))
+            return self.answers.get(len(self.kept) - 1, result)
+        if np.ndim(result) == 0 or result.dtype == bool:
+            return result
+        words = [f"({each})" if " " in each and ufunc in COMPUTED else each for each in words]
+        result = result.view(_Traced)
+        result.kept, result.answers = self.kept, self.answers
+        result.words = f" {COMPUTED[ufunc]} ".join(words) if ufunc in COMPUTED else f"{ufunc.__name__}({', '.join(words)})"
+        return result
 
 
 class Rule(NamedTuple):
@@ -31,25 +64,89 @@ class Rule(NamedTuple):
 
 
 def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
-    """The right mask, or one of a known mistake, or none, that a rule limits or opens: the simplest that gives every bit."""
+    """Row numbers for positions in some comparisons; else the right mask, or one of a known mistake, or none, that a rule
+    limits or opens: the simplest that gives every bit."""
     if np.asarray(question.op.spec(**question.a)).dtype.kind != "b" or got.shape != question.right.shape or got.ndim < 2:
         return
+    found = _rows_for_positions(question, got)
+    yield from found or ranked(question, got)[:1]
+
+
+def ranked(question: Question, got: np.ndarray) -> list[Named]:
+    """All rules that give every bit, the simplest first."""
     seen, right = got != 0, question.right != 0
     if np.count_nonzero((seen != right).reshape(-1, *right.shape[-2:]).any(axis=0)) < LEAST:
-        return
-    quantities = {words: np.broadcast_to(f(question.a, seen.shape), seen.shape) for words, f in _quantities(question).items()}
+        return []
+    usual, others = _quantities(question), _of_chunks(question)
+    quantities = {words: np.broadcast_to(f(question.a, seen.shape), seen.shape) for words, f in (usual | others).items()}
+    number = dict.fromkeys(usual, log2(len(usual)) + 0.5) | dict.fromkeys(others, log2(len(others) + 1) + 2)  # bits of a choice
     bases = {"": right, "all": np.ones_like(right)}
     bases |= {name: y != 0 for name, y in question.wrong.items() if y.shape == right.shape and np.isin(y, (0, 1)).all()}
     found = [
         (rule.bits + np.log2(len(bases)) * bool(name), name, joined, rule)
         for name, base in bases.items()
-        for joined, rule in _rules(base, seen, quantities)
+        for joined, rule in _rules(base, seen, quantities, number)
         if _evidence(base != seen) - rule.bits >= BITS
     ]
-    found = [each for each in found if _evidence(right != seen) - each[0] >= BITS]
-    if found:
-        _, name, joined, rule = min(found, key=lambda each: each[0])
-        yield _mistake(question, name, joined, rule)
+    found = _of_one_size([each for each in found if _evidence(right != seen) - each[0] >= BITS], others)
+    return [_mistake(question, name, joined, rule) for _, name, joined, rule in sorted(found, key=lambda each: each[0])]
+
+
+def _rows_for_positions(question: Question, got: np.ndarray) -> list[Named]:
+    """Comparisons of the specification, not all, that read row numbers: all that give every bit."""
+    a, wrong = question.a, got != question.right
+    if not set(POSITIONS) <= a.keys() or np.count_nonzero(wrong) < LEAST:
+        return []
+    compared = [words for words, _ in _compared(question.op.spec, a)[1]]
+    some = [each for n in range(1, len(compared)) for each in combinations(range(len(compared)), n)]
+    if not some or _evidence(wrong) < log2(len(some) * len(ROWS)) + BITS:
+        return []
+    found = []
+    for (who, rows), places in product(ROWS.items(), some):
+        said = " and in ".join(compared[place] for place in places)
+        bug = f"the row numbers of {who} stand in the place of their positions in {said}, and not elsewhere"
+        name = f"rows_of_{who.replace(' ', '_')}_in_comparison_{'_'.join(str(place + 1) for place in places)}"
+        mistake = Mistake(partial(_of_rows, rows=rows, places=places), bug, remedy=IN_ALL, kind="mask rule")
+        answer = question.answer(name, mistake.wrong)
+        if answer is not None and np.array_equal(answer, got):
+            found.append((name, mistake))
+    return found
+
+
+def _of_rows(f: Any, a: Arguments, *, rows: Any, places: tuple[int, ...]) -> Any:
+    of_rows = [result for _, result in _compared(f, a | rows(a))[1]]
+    return _compared(f, a, {place: of_rows[place] for place in places})[0]
+
+
+def _compared(f: Any, a: Arguments, answers: Mapping[int, Any] = MappingProxyType({})) -> tuple[Any, list[tuple[str, Any]]]:
+    """A mask, and the comparisons that it is made of; some of them may be answered by others."""
+    traced, kept = {}, list[tuple[str, Any]]()
+    for name in POSITIONS:
+        traced[name] = np.asarray(a[name]).view(_Traced)
+        traced[name].words, traced[name].kept, traced[name].answers = name.partition("_")[0], kept, answers
+    return f(**a | traced), kept
+
+
+def _slots(a: Arguments) -> Any:
+    """The rows of queries among the keys: the last query stands at the last key."""
+    return count(a.query_positions) + a.key_positions.shape[-1] - a.query_positions.shape[-1]
+
+
+ROWS: dict[str, Callable[[Arguments], dict[str, Any]]] = {
+    "queries": lambda a: {"query_positions": count(a.query_positions)},
+    "queries among the keys": lambda a: {"query_positions": _slots(a)},
+    "keys": lambda a: {"key_positions": count(a.key_positions)},
+    "queries and keys": lambda a: {name: count(a[name]) for name in POSITIONS},
+    "queries among the keys and of keys": lambda a: {"query_positions": _slots(a), "key_positions": count(a.key_positions)},
+}
+
+
+def _of_one_size(found: list[Any], others: Collection[str]) -> list[Any]:
+    """The rules, without those about chunks where chunks of two sizes fit equally well: their size is not known."""
+    least = min((bits for bits, *_ in found), default=0.0)
+    near = {words for bits, *_, rule in found if bits < least + 1 for words, *_ in rule.ends}
+    chunks = {words for words in near if "//" in words and words in others}
+    return [each for each in found if len(chunks) < 2 or not chunks & {words for words, *_ in each[-1].ends}]
 
 
 def _evidence(wrong: np.ndarray) -> float:
@@ -74,7 +171,7 @@ def _quantities(question: Question) -> dict[str, Quantity]:
             "the position of the query": lambda a, shape: _lines(a, "query", shape),
         }
         for name in [name for name, width in a.items() if type(width) is int and width > 1]:
-            found[f"key // {name} - query // {name}"] = partial(_parts_apart, name=name)
+            found[f"key // {name} - query // {name}"] = partial(_parts_apart, size=name)
     for name, x in a.items():
         if isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype.kind in "iu":
             if n_query == n_key in (x.size, x.sum()):
@@ -86,6 +183,21 @@ def _quantities(question: Question) -> dict[str, Quantity]:
             if len(shape) == 3 and x.size == shape[0] and x.max(initial=0) <= n_key:
                 found[f"the row of the key less {name}"] = partial(_beyond, name=name, keys=True)
                 found[f"the row of the query less {name}"] = partial(_beyond, name=name, keys=False)
+    return found
+
+
+def _of_chunks(question: Question) -> dict[str, Quantity]:
+    """What a rule may be about where a text is read in chunks: how many chunks lie between, and the ends of this step."""
+    a, n = question.a, max(question.right.shape[-2:])
+    widths = {name: width for name, width in a.items() if type(width) is int and 1 < width < n}
+    sizes = (*widths, *(size for size in SIZES if size < n and size not in widths.values()))
+    found: dict[str, Quantity] = {
+        f"the row of the key // {size} less that of the query // {size}": partial(_rows_of_parts_apart, size=size)
+        for size in sizes
+    }
+    if {"query_positions", "key_positions"} <= a.keys():
+        found |= {f"key // {size} - query // {size}": partial(_parts_apart, size=size) for size in sizes if size in SIZES}
+        found |= {f"key - {each} query": partial(_from_one_query, at=at) for each, at in (("first", 0), ("last", -1))}
     return found
 
 
@@ -101,8 +213,20 @@ def _beyond(a: Arguments, shape: tuple[int, ...], name: str, keys: bool) -> Any:
     return places - a[name][:, None, None]
 
 
-def _parts_apart(a: Arguments, shape: tuple[int, ...], name: str) -> Any:
-    return _lines(a, "key", shape) // a[name] - _lines(a, "query", shape) // a[name]
+def _parts_apart(a: Arguments, shape: tuple[int, ...], size: Any) -> Any:
+    """By a number, or by the setting of that name."""
+    size = a.get(size, size)
+    return _lines(a, "key", shape) // size - _lines(a, "query", shape) // size
+
+
+def _rows_of_parts_apart(a: Arguments, shape: tuple[int, ...], size: Any) -> Any:
+    size = a.get(size, size)
+    return np.arange(shape[-1]) // size - np.arange(shape[-2])[:, None] // size
+
+
+def _from_one_query(a: Arguments, shape: tuple[int, ...], at: int) -> Any:
+    """How far each key is from the first or last query of its text in this step."""
+    return _lines(a, "key", shape) - _lines(a, "query", shape)[..., at, None, :]
 
 
 def _labels(a: Arguments, shape: tuple[int, ...], name: str) -> Any:
@@ -126,13 +250,14 @@ def _within(a: Arguments, shape: tuple[int, ...], name: str) -> Any:
     return np.arange(labels.size) - np.repeat(starts, np.diff([*starts, labels.size]))
 
 
-def _rules(base: np.ndarray, seen: np.ndarray, quantities: Mapping[str, Any]) -> Iterator[tuple[str, Rule]]:
+def _rules(
+    base: np.ndarray, seen: np.ndarray, quantities: Mapping[str, Any], number: Mapping[str, float]
+) -> Iterator[tuple[str, Rule]]:
     """Rules that make a mask of another one: those of one quantity, then those of two."""
     hidden, opened = base & ~seen, seen & ~base
     if hidden.any() == opened.any():
         return
     sets = chain(((each,) for each in quantities), combinations(quantities, 2))
-    number = np.log2(len(quantities))
     intervals = {}  # for the pairs that a rule has to hold, within what it chooses from
     ways = (("or", opened, ~base, True),) if opened.any() else (("and", seen, base, True), ("and", hidden, base, False))
     for way in ways:
@@ -145,7 +270,7 @@ def _rules(base: np.ndarray, seen: np.ndarray, quantities: Mapping[str, Any]) ->
                 region = np.logical_and.reduce([each[2] for each in every])
                 if not (region & among & ~held).any():
                     ends = tuple((name, low, high) for name, (low, high, *_) in zip(names, every, strict=True))
-                    bits = sum(each[3] for each in every) + number * len(names) + 2
+                    bits = sum(each[3] + number[name] for name, each in zip(names, every, strict=True)) + 2
                     yield joined, Rule(ends, inside, bits)
 
 
@@ -159,7 +284,7 @@ def _interval(x: np.ndarray, held: np.ndarray, among: np.ndarray) -> tuple[float
 
 
 def _mistake(question: Question, name: str, joined: str, rule: Rule) -> Named:
-    quantities, other = _quantities(question), question.op.mistakes.get(name)
+    quantities, other = _quantities(question) | _of_chunks(question), question.op.mistakes.get(name)
 
     def wrong(f: Any, a: Arguments) -> Any:
         right = f(**a)

@@ -274,6 +274,44 @@ def strictly_after_the_first(lengths):
     return (of[:, None] == of) & (rows(len(of)) <= 0) & (np.arange(len(of)) > start)
 
 
+def read_in_chunks(size):
+    """Keys of the prefix up to the end of the chunk in which the query is read."""
+
+    def mask(prefixes, n):
+        seen = np.zeros((len(prefixes), n, n), dtype=bool)
+        for text, prefix in enumerate(prefixes):
+            for i in range(n):
+                end = next(end for end in range(size, n + size, size) if i < end)
+                seen[text, i, : max(i + 1, min(end, prefix) if i < prefix else 0)] = True
+        return seen
+
+    return mask
+
+
+def one_window_for_the_cache(query_positions, key_positions):
+    """Keys that were there before this step are seen by all its queries, or by none, as the first query sees them."""
+    seen = np.zeros((*query_positions.shape, key_positions.shape[-1]), dtype=bool)
+    for text, (queries, keys) in enumerate(zip(query_positions, key_positions, strict=True)):
+        for row, query in enumerate(queries):
+            seen[text, row] = [queries[0] - key < 8 if key < queries[0] else 0 <= query - key < 8 for key in keys]
+    return seen
+
+
+def with_rows(condition, rows):
+    """A causal mask of positions, and a condition on rows in the place of positions."""
+
+    def mask(query_positions, key_positions):
+        shapes = query_positions.shape[-1:], key_positions.shape[-1:]
+        queries, keys = (
+            np.arange(*n) if rows in (name, "both") else p
+            for name, n, p in zip(("queries", "keys"), shapes, (query_positions, key_positions), strict=True)
+        )
+        causal = key_positions[..., None, :] <= query_positions[..., :, None]
+        return causal & condition(queries[..., :, None], keys[..., None, :])
+
+    return mask
+
+
 RULES = {  # op, settings, a mask of two conditions, and the words of the second one
     "causal_mask, or a prefix": ({}, lambda o, q, k: (o <= 0) | (k < 3), "or the position of the key <= 2"),
     "causal_mask, and padding": ({}, lambda o, q, k: (o <= 0) & (k >= 2), "and the position of the key >= 2"),
@@ -288,6 +326,28 @@ RULES = {  # op, settings, a mask of two conditions, and the words of the second
         lambda b: ((rows(len(b)) <= 0) | ((b[:, None] == b) & (b >= 0))) & (rows(len(b)) > -3),
         "and the row of the key less that of the query >= -2",
     ),
+    "prefix_mask, by chunks of 4": ({}, read_in_chunks(4), "and the row of the key // 4 less that of the query // 4 <= 0"),
+    "prefix_mask, by chunks of 2": ({}, read_in_chunks(2), "and the row of the key // 2 less that of the query // 2 <= 0"),
+    "window_mask, of the first query": (
+        {"width": 8, "causal": True},
+        one_window_for_the_cache,
+        "or -7 <= key - first query <= -1",
+    ),
+    "chunk_mask, of rows": (
+        {"width": 4},
+        with_rows(lambda q, k: q // 4 == k // 4, "both"),
+        "the row numbers of queries and keys stand in the place of their positions in key // 4 == query // 4, and not",
+    ),
+    "chunk_mask, of rows of queries": (
+        {"width": 3},
+        with_rows(lambda q, k: q // 3 == k // 3, "queries"),
+        "the row numbers of queries stand in the place of their positions in key // 3 == query // 3, and not",
+    ),
+    "window_mask, of rows": (
+        {"width": 2, "causal": True},
+        with_rows(lambda q, k: abs(q - k) < 2, "both"),
+        "the row numbers of queries and keys stand in the place of their positions in absolute(key - query) < 2, and not",
+    ),
     "document_mask, but for first keys": ({}, strictly_after_the_first, "the row of the key in its part of lengths >= 1"),
 }
 
@@ -295,7 +355,7 @@ RULES = {  # op, settings, a mask of two conditions, and the words of the second
 def asked_mask(name):
     settings, mask, words = RULES[name]
     op_name = f"{'position_ids' if name.startswith('document') else 'attention'}.{name.partition(',')[0]}"
-    if len(inspect.signature(mask).parameters) == 1:
+    if "o" not in inspect.signature(mask).parameters:
         return op_name, settings, mask, words
 
     def placed(query_positions, key_positions):
@@ -313,7 +373,14 @@ def test_a_mask_of_two_conditions_is_said_in_words(name):
     assert words in str(report), report
 
 
-@every(RULES)
+@pytest.mark.parametrize("op_name", ["attention.chunk_mask", "attention.window_mask"])
+def test_masks_of_positions_and_of_long_chunks_are_right(op_name):
+    apart = (lambda q, k: q // 4 == k // 4) if op_name == "attention.chunk_mask" else lambda q, k: q - k < 4
+    assert check(with_rows(apart, "none"), op_name, width=4, **{"causal": True} if "window" in op_name else {}).ok
+    assert check(read_in_chunks(8), "attention.prefix_mask").ok
+
+
+@every({str(asked_mask(name)[:2]): name for name in RULES}.values())
 def test_a_few_wrong_pairs_have_no_rule(name):
     op_name, settings, _, _ = asked_mask(name)
     asked = op(op_name)

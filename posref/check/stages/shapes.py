@@ -3,12 +3,13 @@
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from posref.check import engine
+from posref.check import engine, masks
 from posref.check.axes import names as axis_names
 from posref.check.call import Caller, Misbehaved
 from posref.check.report import Report
@@ -47,6 +48,7 @@ LARGE: tuple[dict[str, int], ...] = (
     {"batch": 1, "n_query": 1, "n_key": 1031},
     {"batch": 1, "n_query": 261, "n_key": 263},
 )
+Output = tuple[str, engine.Question, np.ndarray]  # what was asked, in words, and as a question
 MOST = 1_000_000  # pairs of queries and keys; more take seconds
 SMALL: tuple[dict[str, int], ...] = ({"batch": 1, "n_query": 23, "n_key": 23},)
 DENSE = 33, 257  # keys without gaps, at least and at most: three windows, if they are known
@@ -226,34 +228,67 @@ def confirmed(
     bits = np.isin(first.right, (0, 1)).all()
     claimed = {finding.name: first.claimed.get(finding.name) for finding in report.diagnosis}
     doubtful = claimed and all(mistake and (bits or mistake.kind == "general") for mistake in claimed.values())
-    shapes = [*_shapes(op, settings, [_without_gaps(first.a)])] if doubtful else []
-    if not shapes:
+    rules = {name: mistake for name, mistake in claimed.items() if mistake and mistake.kind == "mask rule"}
+    others = [*_outputs(caller, op, settings, first, beyond=bool(rules))] if doubtful else []
+    if not others:
         return
-    question = later_question(op, probe.dense(op.make(**settings | shapes[0])), first.models)
-    try:
-        got, other = as_booleans(first, got), as_booleans(question, reshaped(caller(question.a), question))
-    except Misbehaved:
-        return
-    refuted = [name for name, mistake in claimed.items() if mistake and _fits(question, other, name, mistake) is False]
+    got = as_booleans(first, got)
+    refuted = {name: by for name, mistake in claimed.items() if mistake and (by := _refuting(others, name, mistake))}
     if len(refuted) < len(claimed):
         keep_alone(report, [name for name in claimed if name not in refuted])
         return
+    if len(rules) == len(claimed) == 1 and _replaced_by_a_rule(report, first, got, others):
+        return
+    words, question, other = next(iter(refuted.values()))
     part = Report(report.subject)
     judged(part, question, other)
-    fitting = [name for name, mistake in question.claimed.items() if _fits(first, got, name, mistake)]
+    fitting = [
+        name
+        for name, mistake in question.claimed.items()
+        if _fits(first, got, name, mistake) and not _refuting(others, name, mistake)
+    ]
     lines = {line for finding in report.diagnosis for line in finding.remedy.split("\n")}
     report.advice = [line for line in report.advice if line not in lines]
     report.ambiguous = [line for line in report.ambiguous if not line.endswith(ALL)]
-    words = ", ".join(f"{key}={value}" for key, value in shapes[0].items())
     report.diagnosis = [finding for finding in part.diagnosis if finding.name in fitting]
     report.advice += [line for line in part.advice if report.diagnosis]
     if not report.diagnosis:
-        report.ambiguous.append(f"{', '.join(refuted)} would explain this output, but not the output of {words} without gaps.")
+        said = ", ".join(rules[name].bug if name in rules else name for name in refuted)
+        report.ambiguous.append(f"{said} would explain this output, but not the output of {words}.")
+
+
+def _outputs(caller: Caller, op: Op, settings: dict[str, Any], first: engine.Question, *, beyond: bool) -> Iterator[Output]:
+    """A longer text without gaps, and its output; `beyond`: then a step behind many keys of a cache too."""
+    asked = [(_without_gaps(first.a), probe.dense, " without gaps"), (BATTERY[-1], lambda a: a, "")]
+    for shape, change, gaps in asked[: 1 + beyond]:
+        for extents in _shapes(op, settings, [shape]):
+            question = later_question(op, change(op.make(**settings | extents)), first.models)
+            words = ", ".join(f"{key}={value}" for key, value in extents.items())
+            with suppress(Misbehaved):
+                yield words + gaps, question, as_booleans(question, reshaped(caller(question.a), question))
+
+
+def _refuting(others: Iterable[Output], name: str, mistake: Mistake) -> Output | None:
+    """The first output that a mistake does not give."""
+    return next((each for each in others if _fits(each[1], each[2], name, mistake) is False), None)
+
+
+def _replaced_by_a_rule(report: Report, first: engine.Question, got: np.ndarray, others: list[Output]) -> bool:
+    """Name the simplest rule of a mask that gives all outputs in the place of the one that is named, if there is one."""
+    outputs = [("", first, got), *others]
+    rules = chain.from_iterable(masks.ranked(question, output) for _, question, output in outputs)
+    for name, rule in rules:
+        if not _refuting(outputs, name, rule):
+            (finding,) = report.diagnosis
+            sentence = finding.sentence.replace(f"{finding.name}: {first.claimed[finding.name].bug}", f"{name}: {rule.bug}")
+            report.diagnosis = [replace(finding, name=name, sentence=sentence)]
+            return True
+    return False
 
 
 def _fits(question: engine.Question, got: np.ndarray, name: str, mistake: Mistake) -> bool | None:
     """Whether a mistake of another question gives this output; None where it has no place here."""
-    elsewhere = f"{name}, elsewhere"  # its number is of that question
+    elsewhere = f"{name}: {mistake.bug}, elsewhere"  # its numbers are of that question
     try:
         answer = question.answer(elsewhere, mistake.wrong)
     except IndexError:  # of as many texts or heads as there were
