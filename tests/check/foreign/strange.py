@@ -168,3 +168,22 @@ def padded_by_halves(mask):
 def complex_with_amplitudes_in_the_phase(positions, amplitude, frequency, phase):
     z = amplitude * np.exp(1j * (frequency * positions[..., None] + phase * amplitude))
     return np.stack([z.real, z.imag], -1)
+
+
+def encode_with_chirps(positions, dim):
+    a = positions[..., None] * frequencies(dim) + positions[..., None] ** 2 / 50
+    return np.stack([np.sin(a), np.cos(a)], -1).reshape(*positions.shape, dim)
+
+
+def softmax_of_ranks(scores, mask):
+    ranks = np.where(mask, 1.0 + np.argsort(np.argsort(np.where(mask, scores, -np.inf), -1), -1), 0)
+    return ranks / np.maximum(ranks.sum(-1, keepdims=True), 1)
+
+
+def shard_of_blends(heads, first, count):
+    every = slopes(heads)[:, 0, 0]
+    return 0.6 * every[first : first + count] + 0.4 * every[:count] ** 2
+
+
+def learned_of_blends(positions, table):
+    return 0.7 * table[positions] + 0.3 * table[(7 * positions + 3) % len(table)] ** 2
