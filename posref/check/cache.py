@@ -1,21 +1,23 @@
 """Cache: attention that keeps its keys from call to call. Which cached key has the wrong position, and from which call on?
 
 Each history starts with an empty cache: one call, steps of one token, chunks, texts at positions of their own, and a second
-cache after the first was used. Every call is a question of its own, about all keys so far; its mistakes are those of
-"rope.attend", and what can happen to the keys of one call, or to one key.
+cache after the first was used. Between calls a cache is reordered or trimmed, if it has methods for it. Every call is a
+question of its own, about all keys so far; its mistakes are those of "rope.attend", what can happen to the keys of one call, or
+to one key, and what can happen to a cache that is reordered, trimmed or a ring.
 """
 
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from posref import _require, attention, ops
 from posref.check import engine, indices
-from posref.check.call import Caller, Misbehaved
+from posref.check.call import Caller, Misbehaved, raised
 from posref.check.ranged import models
 from posref.check.report import Report
 from posref.check.stages.later_questions import failed
@@ -26,13 +28,35 @@ from posref.ops import Arguments, Mistake, Op, using
 from posref.ops.probe import painted
 
 BATCH = 3
-HISTORIES: dict[str, Any] = {  # tokens of each call, first position of each text, and positions that the second text leaves out
-    "one call": ((6,), (0, 0, 0)),
-    "steps": ((4, 1, 1, 1), (0, 0, 0)),
-    "chunks": ((4, 3, 2), (0, 0, 0)),
-    "texts at positions of their own": ((3, 2, 1, 1), (0, 40, 3)),
-    "a text with a gap": ((3, 1, 2), (0, 0, 0), 7),
-    "a new cache": ((5, 1), (0, 0, 0)),
+
+
+class History(NamedTuple):
+    """Tokens of each call, the first position of each text, positions that the second text leaves out, and what happens before
+    the calls of these numbers: `reorder` with these rows, or `trim` by so many tokens."""
+
+    calls: tuple[int, ...]
+    starts: tuple[int, ...] = (0,) * BATCH
+    gap: int = 0
+    between: Mapping[int, tuple[int, ...] | int] = MappingProxyType({})
+
+
+HISTORIES = {
+    "one call": History((6,)),
+    "steps": History((4, 1, 1, 1)),
+    "chunks": History((4, 3, 2)),
+    "texts at positions of their own": History((3, 2, 1, 1), (0, 40, 3)),
+    "a text with a gap": History((3, 1, 2), gap=7),
+    "a new cache": History((5, 1)),
+}
+METHODS = {  # each wrong order of these rows is another one; more tokens follow a trim than it drops
+    "reorder(rows)": {
+        "beams": History((4, 1, 1, 2), between={3: (2, 0, 0), 4: (1, 1, 0)}),
+        "beams at positions of their own": History((4, 1, 1), (0, 3, 2), between={3: (2, 0, 0)}),
+    },
+    "trim(n)": {
+        "rejected tokens": History((4, 6, 4, 1), (0, 40, 3), between={3: 3, 4: 1}),
+        "a prefix is used again": History((6, 2, 3, 1), (0, 40, 3), between={3: 5}),
+    },
 }
 NEAR = 6  # by how much the positions of the keys of one call may be off
 NAMED = 64  # keys up to which mistakes of single keys are told from each other
@@ -44,14 +68,31 @@ GIVEN = ("q", "k", "v", "positions")
 SLOTS = 65  # one more than the unwritten slots that are tried: a key and a value of zeros are a sink of 0
 SUM = "the sum of the exponentials is {} too large, as where {} unwritten slots of zeros are seen"
 REORDERED = "Where texts change places, as beams do, reorder keys, values and positions of the cache with them."
+ONE_ORDER = "Reorder each array of the cache once: x = x[rows] along the axis of texts, so that row i goes on from row rows[i]."
+CUT = "Cut keys, values, positions and the number of tokens of the cache back by the same n."
+IN_ORDER = "Put the rows of the ring in the order of their positions before you drop or mask by place, or mask by positions."
+CACHED = {
+    "k": "keys",
+    "v": "values",
+    "mask": "positions that the mask compares",
+    "unturned_k": "keys, which are turned when they are read,",
+    "positions": "positions of keys",
+    "counts": "numbers of tokens",
+}
+WHOLE = ("k", "v", "mask")
+OF_UNTURNED = [("unturned_k",), ("positions",), ("unturned_k", "v"), ("positions", "v")]
+GROUPS = [group for n in (1, 2, 3) for group in itertools.combinations(WHOLE, n)] + OF_UNTURNED
+ORDERED = [*GROUPS, ("counts",), (*WHOLE, "counts")]
+AT_EQUAL_POSITIONS = [("k",), ("v",), ("k", "v")]
 CALL = "one call of the attention: its own tokens alone"
 
 
 class Parts(NamedTuple):
-    """The arrays of all calls so far, and where the keys of each call begin and end."""
+    """Where the keys of each call begin and end, what was done to the cache before the last call, and the cache before that."""
 
-    arrays: dict[str, np.ndarray]
     ends: tuple[int, ...]
+    done: tuple[int, ...] | int | None
+    before: dict[str, np.ndarray]
 
 
 def check_cache(
@@ -75,6 +116,18 @@ def check_cache(
     1 / sqrt(dim) if None, `window` the keys that are seen. `axes` is "bhnd" or "bnhd". The report says which call is wrong
     and which keys have which positions there. ValueError for settings that make no sense.
 
+    What `new()` returns may have two methods, which change the cache and return nothing. posref calls them between calls;
+    where one is missing, the report says so. `reorder(rows)` follows a step of beam search: row i of the cache becomes row
+    rows[i], for instance rows = [1, 1, 0]. `trim(n)` follows a rejected draft, or precedes another text with the same prefix:
+    the last n tokens of each row are dropped (not asked with a window into which they do not all fit). For a cache with
+    arrays k and v of shape (batch, heads, n, dim):
+
+        def reorder(self, rows):
+            self.k, self.v = self.k[rows], self.v[rows]
+
+        def trim(self, n):
+            self.k, self.v = self.k[:, :, :-n], self.v[:, :, :-n]
+
     >>> from posref.ops import op
     >>> def new():
     ...     keys = []
@@ -89,28 +142,37 @@ def check_cache(
       Diagnosis: your output equals rope.attend with the mistake keys_of_call_2_from_zero: the keys of call 2, 4
     """
     _require.choice("check.check_cache", "axes", axes, ("bhnd", "bnhd"))
-    asked = ops.op("rope.attend")
     fixed = {"dim": dim, "layout": layout, "base": base, "scale": dim**-0.5 if scale is None else scale, "window": window}
     key_heads = heads if key_heads is None else key_heads
     report = Report(f"cache dim={dim} layout={layout} base={base:g}" + ("" if window is None else f" window={window}"))
-    ways = new, (to, to_positions, axes)
-    asked_for = {name: each for name, each in HISTORIES.items() if window is None or len(each) == 2}
+    ways, made = (new, (to, to_positions, axes)), _made(new)
+    missing = [each for each in METHODS if not callable(getattr(made, each.split("(")[0], None))]
+    every = HISTORIES | {name: each for method, own in METHODS.items() if method not in missing for name, each in own.items()}
+    asked_for = {name: each for name, each in every.items() if window is None or not each.gap}
+    trims = METHODS["trim(n)"].keys() & every.keys()
+    brought_back = [name for name in sorted(trims) if window is not None and sum(every[name].calls) > window]
+    for name in brought_back:
+        del asked_for[name]
     if window is not None and window <= LONGEST:
-        asked_for["steps beyond the window"] = ((window, 1, 1, 1, 2), (0, 0, 0))
-        asked_for["a chunk longer than the window"] = ((2, window + 2, 1), (0, 0, 0))
+        asked_for["steps beyond the window"] = History((window, 1, 1, 1, 2))
+        asked_for["a chunk longer than the window"] = History((2, window + 2, 1))
     histories = {
-        name: partial(_history, asked, fixed, (heads, key_heads), calls, (*starts, sum(gap)), number)
-        for number, (name, (calls, starts, *gap)) in enumerate(asked_for.items())
+        name: partial(_history, fixed, (heads, key_heads), each, number)
+        for number, (name, each) in enumerate(asked_for.items())
     }
     for name, history in histories.items():
         if not _right(report, name, history, *ways):
             _decided_by_others(report, (partial(_right, name=each, history=histories[each]) for each in histories), ways)
             return report
-        report.passed(name, " + ".join(map(str, asked_for[name][0])))
+        report.passed(name, " + ".join(map(str, asked_for[name].calls)))
+    if missing:
+        report.skipped(" and ".join(missing), "not asked: what new() returns has no such method")
     if window is not None:
         report.skipped("a text with a gap", "whether a window counts keys or positions there is not settled")
         if window > LONGEST:
             report.skipped("steps beyond the window", f"a window of more than {LONGEST} keys is not filled")
+        for name in brought_back:
+            report.skipped(name, f"a window of {window} may have dropped keys that a trim brings back")
     return report
 
 
@@ -133,43 +195,81 @@ def _decided_by_others(report: Report, others: Iterator[Callable[..., bool]], wa
 
 
 def _history(
-    asked: Op, fixed: dict[str, Any], heads: tuple[int, int], calls: tuple[int, ...], starts: tuple[int, ...], number: int
+    fixed: dict[str, Any], heads: tuple[int, int], history: History, number: int
 ) -> Iterator[tuple[Arguments, Arguments, Parts]]:
-    """For each call what it receives, the question about it, and the calls until then."""
-    total, dim = sum(calls), fixed["dim"]
+    """For each call what it receives, the question about it, and what happened until then."""
+    total, dim = sum(history.calls), fixed["dim"]
     shapes = {"q": (BATCH, heads[0], total, dim), "k": (BATCH, heads[1], total, dim), "v": (BATCH, heads[1], total, dim)}
     arrays = {name: painted(shape, 3 * number + i) for i, (name, shape) in enumerate(shapes.items())}
-    *first_places, gap = starts
-    places = np.array(first_places)[:, None] + np.arange(total)
-    places[1, calls[0] :] += gap
-    for i, end in enumerate(np.cumsum(calls)):
-        first = end - calls[i]
-        received = Arguments({name: x[:, :, first:end] for name, x in arrays.items()}, positions=places[:, first:end])
-        query, keys = places[:, first:end], places[:, :end]
-        mask = attention.causal_mask(query[:, None], keys[:, None])
-        past = {"k": arrays["k"][:, :, :end], "v": arrays["v"][:, :, :end], "key_positions": keys, "mask": mask}
-        question = Arguments(
-            fixed | {"q": received["q"], "query_positions": query, "softcap": None, "sinks": None, "key_heads": heads[1]} | past
-        )
-        yield received, question, Parts(arrays, (0, *np.cumsum(calls)[: i + 1].tolist()))
+    cache = _at({"k": arrays["k"], "v": arrays["v"], "key_positions": np.zeros((BATCH, total), dtype=int)}, np.arange(0))
+    ends = [0]
+    for i, end in enumerate(np.cumsum(history.calls)):
+        before, done = cache, history.between.get(i + 1)
+        if isinstance(done, int):
+            ends = [min(each, ends[-1] - done) for each in ends]
+            cache = _at(before, np.arange(ends[-1]))
+        elif done is not None:
+            cache = {name: x[list(done)] for name, x in before.items()}
+        received = Arguments({name: x[:, :, end - history.calls[i] : end] for name, x in arrays.items()})
+        first = cache["key_positions"][:, -1:] + 1 if i else np.array(history.starts)[:, None]
+        received["positions"] = query = first + np.arange(history.calls[i])
+        query[1] += history.gap * (i == 1)
+        cache = _with(cache, received.k, received.v, query)
+        ends = [*ends, cache["k"].shape[2]]
+        mask = attention.causal_mask(query[:, None], cache["key_positions"][:, None])
+        given = {"q": received.q, "query_positions": query, "softcap": None, "sinks": None, "key_heads": heads[1], "mask": mask}
+        yield received, Arguments(fixed | given | cache), Parts(tuple(ends), done, before)
+
+
+def _with(cache: dict[str, np.ndarray], *new: np.ndarray) -> dict[str, np.ndarray]:
+    """Keys, values and positions of a cache to which new ones are appended."""
+    return {
+        name: np.concatenate([x, more], axis=1 if x.ndim == 2 else 2)
+        for (name, x), more in zip(cache.items(), new, strict=True)
+    }
+
+
+def _at(cache: dict[str, np.ndarray], tokens: np.ndarray) -> dict[str, np.ndarray]:
+    """Keys, values and positions of these tokens of a cache."""
+    return {name: x.take(tokens, axis=1 if x.ndim == 2 else 2) for name, x in cache.items()}
+
+
+def _made(new: Any) -> Any:
+    try:
+        return new()
+    except Exception as error:
+        raise ValueError(
+            f"check.check_cache: new() raised {type(error).__name__}: {error}; it takes nothing and returns a function"
+        ) from error
+
+
+def _called(caller: Caller, received: Arguments, parts: Parts) -> np.ndarray:
+    """The output of a call, after what is done to the cache before it."""
+    if parts.done is not None:
+        trim = isinstance(parts.done, int)
+        given = parts.done if trim else caller.whole(np.array(parts.done))
+        try:
+            getattr(caller.fn, "trim" if trim else "reorder")(given)
+        except (Exception, SystemExit) as error:
+            raise Misbehaved(f"{_said(parts.done)} raised {raised(error)}") from error
+    return caller(received)
+
+
+def _said(done: tuple[int, ...] | int) -> str:
+    return f"trim({done})" if isinstance(done, int) else f"reorder({[*done]})"
 
 
 def _right(report: Report, name: str, history: Callable[[], Iterator[Any]], new: Any, ways: tuple[Any, Any, str]) -> bool:
     """Whether every call of a history is right; the report says what the first wrong one is."""
     to, to_positions, axes = ways
     call = Op(CALL, lambda **a: np.zeros_like(a["q"]), GIVEN, partial(ops.op("attention.attend").make, scale=1), {})
-    try:
-        attend = new()
-    except Exception as error:
-        raise ValueError(
-            f"check.check_cache: new() raised {type(error).__name__}: {error}; it takes nothing and returns a function"
-        ) from error
-    caller = Caller(attend, call, to, to_positions, axes, "batch")
+    caller = Caller(_made(new), call, to, to_positions, axes, "batch")
     for number, (received, a, parts) in enumerate(history(), start=1):
         new_tokens = received["q"].shape[2]
         where = f"{name}, call {number} with {new_tokens} token{'s' * (new_tokens > 1)}"
+        where += "" if parts.done is None else f" after {_said(parts.done)}"
         try:
-            got = caller(received)
+            got = _called(caller, received, parts)
         except Misbehaved as error:
             report.failed(where, str(error))
             return False
@@ -203,7 +303,7 @@ def _effects(history: Callable[[], Iterator[Any]], last: int, made: Callable[[],
             for first, values in ((parts.ends[-2], received), (0, a)):
                 here = np.arange(values["v"].shape[2]) == token - first
                 values["v"] = values["v"] + here[:, None]
-            got = caller(received)
+            got = _called(caller, received, parts)
             if number == last:
                 break
         return got, np.asarray(ops.op("rope.attend").spec(**a))
@@ -223,6 +323,10 @@ def _of_calls(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
     """What can happen to the queries, to all keys, and to the keys of one call."""
     keys, query, last = a.key_positions, a.query_positions, len(parts.ends) - 1
     remedy = "Store keys that were turned by their own positions, and give each call the positions of its tokens."
+    trimmed = isinstance(parts.done, int)
+    if parts.done is not None:
+        yield from (_of_trims if trimmed else _of_orders)(a, parts)
+    yield from _of_rings(a, parts.ends[-2])
     everything = np.ones_like(a.mask)
     yield "future_seen", _mistake(remedy="Mask keys after each query.", bug="queries see keys after them", mask=everything)
     aligned = np.broadcast_to(np.tri(*a.mask.shape[-2:]) > 0, a.mask.shape)
@@ -262,9 +366,9 @@ def _of_calls(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
                     query_positions=placed,
                 ),
             )
-    if last > 2:  # after two calls these are the keys of the first, the other way
+    if last > 2 and not trimmed:  # after two calls these are the keys of the first, the other way
         new = np.arange(keys.shape[1]) >= parts.ends[-2]
-        near = a.mask & (keys[:, None, None] > query[:, None, :, None] - (a.window or np.inf))  # whatever turns them
+        near = _near(query, keys, a.window)  # whatever turns them
         for step in (step for step in range(-NEAR, NEAR + 1) if step):
             size = "large" if step > 0 else "small"
             yield (
@@ -278,7 +382,7 @@ def _of_calls(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
                     window=None,
                 ),
             )
-    for lost in range(1, min(NEAR, parts.ends[-2] - 1) + 1) if last else ():
+    for lost in range(1, min(NEAR, parts.ends[-2] - 1) + 1) if last and not trimmed else ():
         first, end = parts.ends[-2] - lost, parts.ends[-2]
         words = f"the last {lost} of the cached keys are lost" if lost > 1 else "the last of the cached keys is lost"
         trim = "Cut the cache back to the number of tokens that were accepted, and follow the positions of the caller."
@@ -297,6 +401,8 @@ def _of_calls(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
             ),
         )
     for number, (first, end) in enumerate(zip(parts.ends, parts.ends[1:], strict=False), start=1):
+        if first == end:  # all were trimmed
+            continue
         own, words = keys[:, first:end], f"the keys of call {number}"
         changes = {
             "from_zero": (own - own[:, :1], "are counted from 0"),
@@ -326,10 +432,110 @@ def _of_calls(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
         )
 
 
+def _near(query: np.ndarray, keys: np.ndarray, window: int | None) -> np.ndarray:
+    """Where a key is not after the query, nor before its window, by positions."""
+    offsets = keys[:, None, None] - query[:, None, :, None]
+    return (offsets <= 0) & (offsets > -(window or np.inf))
+
+
+def _of_orders(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
+    """What can happen when texts change places: each array of the cache stays, or is reordered otherwise."""
+    rows, here = np.array(parts.done), np.arange(len(a.k))
+    scattered, in_place = here.copy(), here.copy()
+    scattered[rows] = here
+    for i in here:
+        in_place[i] = in_place[rows[i]]
+    orders = {
+        "not_reordered": (here, "not reordered"),
+        "reordered_twice": (rows[rows], "reordered twice"),
+        "reordered_by_the_inverse": (np.argsort(rows, kind="stable"), "reordered by the inverse, argsort(rows)"),
+        "scattered": (scattered, "written to row rows[i] instead of read from it"),
+        "reordered_in_place": (in_place, "reordered in place: rows are read that are written already"),
+    }
+    equal = (parts.before["key_positions"] == parts.before["key_positions"][:1]).all()
+    for (name, (order, said)), group in itertools.product(orders.items(), AT_EQUAL_POSITIONS if equal else ORDERED):
+        cache = {each: x[order] for each, x in parts.before.items()}
+        query = cache["key_positions"][:, -1:] + 1 + np.arange(a.q.shape[2]) if "counts" in group else a.query_positions
+        arrays = " and ".join(CACHED[each] for each in group)
+        change = _changed(a, query, _with(cache, *_new(a), query), group)
+        yield f"{'_and_'.join(group)}_{name}", _mistake(f"the cached {arrays} are {said}", ONE_ORDER, **change)
+    along = _with(_at(parts.before, rows), *_new(a), a.query_positions)
+    bug = f"the cache is reordered along its tokens, not along its texts: keys {', '.join(map(str, rows))} are left"
+    yield "reordered_along_the_tokens", _mistake(bug, ONE_ORDER, **_changed(a, a.query_positions, along, WHOLE))
+
+
+def _of_trims(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
+    """What can happen when the last tokens are dropped: too many or too few are, of the whole cache or of one array."""
+    kept, total = parts.ends[-2:]
+    dropped = parts.before["k"].shape[2] - kept
+    for more in (more for more in dict.fromkeys((dropped, 1, 2, -1, -2)) if -kept < more <= dropped):
+        name = "not_trimmed" if more == dropped else f"trimmed_by_{abs(more)}_too_{'few' if more > 0 else 'many'}"
+        said, later, cut = name.replace("_", " "), a.query_positions + more, _at(parts.before, np.arange(kept + more))
+        whole = _changed(a, a.query_positions, _with(cut, *_new(a), a.query_positions), WHOLE)
+        yield name, _mistake(f"the cache is {said}", CUT, **whole)
+        counted = _changed(a, later, _with(cut, *_new(a), later), WHOLE)
+        yield f"{name}_and_counted", _mistake(f"the cache is {said}, and new tokens are counted from there", CUT, **counted)
+        bug = f"new tokens have positions {abs(more)} too {'large' if more > 0 else 'small'}: the number of tokens is {said}"
+        yield f"counts_{name}", _mistake(bug, CUT, **_changed(a, later, {}, ("counts",)))
+        if more < 0:
+            continue
+        if more > 1:  # one more is seen by all new tokens, by rows and by positions
+            rows = np.arange(total + more)[None]
+            whole["mask"] = np.broadcast_to(_near(rows[:, kept + more :], rows, a.window), whole["mask"].shape)
+            yield f"{name}_and_masked_by_rows", _mistake(f"the cache is {said}, and is masked by rows", CUT, **whole)
+        slots = np.arange(total)  # new tokens are written further on, and as many slots are read as is right
+        written = np.where(slots < kept + more, slots, dropped - more + slots)
+        cache = _at(_with(parts.before, *_new(a), a.query_positions), written)
+        for group in GROUPS:
+            arrays = " and ".join(CACHED[each] for each in group)
+            change = _changed(a, a.query_positions, cache, group)
+            yield f"{'_and_'.join(group)}_{name}", _mistake(f"the cached {arrays} are {said}", CUT, **change)
+
+
+def _of_rings(a: Arguments, past: int) -> Iterator[tuple[str, Mistake]]:
+    """What can happen to a window whose keys stand in a ring: that of each position at its remainder by the size."""
+    total, window = a.key_positions.shape[1], a.window
+    if window is None or past < window:
+        return
+    near, new = _near(a.query_positions, a.key_positions, window), np.arange(past, total)
+    left = near & (np.arange(total) >= total - window)
+    words = "new keys are written to the ring before all queries have read: they overwrite keys that the first of them see"
+    yield "ring_overwritten_before_it_is_read", _mistake(words, "Read the ring and the new keys, then write.", mask=left)
+    old = np.arange(past - window, past)
+    ring = old[np.argsort(old % window)]
+    ways = {"dropped": 1, "masked": 0} | ({"cut_to_the_window": len(new), "cut_and_masked": len(new)} if len(new) > 1 else {})
+    for by, first in ways.items():
+        order = np.concatenate([ring[first:], new])
+        rows = np.arange(len(order))[None]
+        seen = _near(rows[:, -len(new) :], rows, window) if "masked" in by else near[..., order]
+        said = by.replace("_", " ")
+        bug = f"the keys of the ring are {said} by their place in it, though it has wrapped: newer ones go first"
+        change = _at({"k": a.k, "v": a.v, "key_positions": a.key_positions}, order)
+        mask = np.broadcast_to(seen, (*near.shape[:-1], len(order)))
+        yield f"ring_{by}_by_place", _mistake(bug, IN_ORDER, **change, mask=mask, window=None)
+
+
+def _changed(a: Arguments, query: np.ndarray, wrong: dict[str, np.ndarray], group: tuple[str, ...]) -> dict[str, Any]:
+    """Arguments with other positions of new tokens, and a group of arrays of another cache."""
+    past = a.key_positions[:, : -query.shape[1]]
+    right = {"k": a.k, "v": a.v, "key_positions": np.concatenate([past, query], axis=1)}
+
+    def array(name: str, *members: str) -> np.ndarray:
+        return (right if set(members).isdisjoint(group) else wrong)[name]
+
+    masked = array("key_positions", "mask", "positions")
+    change = {"k": array("k", "k", "unturned_k"), "v": array("v", "v"), "query_positions": query, "window": None}
+    return change | {"key_positions": array("key_positions", "k", "positions"), "mask": _near(query, masked, a.window)}
+
+
+def _new(a: Arguments) -> tuple[np.ndarray, np.ndarray]:
+    return a.k[:, :, -a.q.shape[2] :], a.v[:, :, -a.q.shape[2] :]
+
+
 def _lost(a: Arguments, first: int, end: int, closed: int | None = None) -> dict[str, Any]:
     """Arguments without the cached keys first .. end - 1; from key `closed` on positions are smaller by as many."""
     rows = np.arange(a.key_positions.shape[1])
-    near = a.mask & (a.key_positions[:, None, None] > a.query_positions[:, None, :, None] - (a.window or np.inf))
+    near = _near(a.query_positions, a.key_positions, a.window)
     change = {"mask": near & ~((rows >= first) & (rows < end)), "window": None}
     if closed is None:
         return change
@@ -413,7 +619,7 @@ def _of_tokens(question: engine.Question, got: np.ndarray, role: str) -> Iterato
     """
     a, past = question.a, question.a.key_positions.shape[1] - question.a.q.shape[2]
     query, keys = a.query_positions.copy(), a.key_positions.copy()
-    near = a.mask & (a.key_positions[:, None, None] > a.query_positions[:, None, :, None] - (a.window or np.inf))
+    near = _near(a.query_positions, a.key_positions, a.window)
     bound = question.tolerance[question.models[-1]]
     changed = {"query_positions": query, "key_positions": keys, "mask": near, "window": None}
     for i, here in enumerate(a.query_positions.T):

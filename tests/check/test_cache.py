@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from posref.check import check_cache
-from posref.check.cache import HISTORIES
+from posref.check.cache import HISTORIES, METHODS
 from tests.every import every
 
 DIM = 8
@@ -43,7 +43,10 @@ class Cache:
             setattr(self, name, value if old is None else np.concatenate([old, value], axis=axis))
 
     def mask(self, positions):
-        offsets = self.at[:, None, :] - positions[:, :, None]
+        return self.seen(positions, self.at)
+
+    def seen(self, positions, at):
+        offsets = at[:, None, :] - positions[:, :, None]
         return offsets <= 0 if self.window is None else (offsets <= 0) & (offsets > -self.window)
 
     def __call__(self, q, k, v, positions):
@@ -83,6 +86,94 @@ class InPlaces(Cache):
         return super().__call__(*(x.swapaxes(1, 2) for x in (q, k, v)), positions).swapaxes(1, 2)
 
 
+class Movable(Cache):
+    """Beams change places in it, and tokens are dropped."""
+
+    reordered, trimmed = ("k", "v", "at"), ("k", "v", "at")
+
+    def order(self, x, rows):
+        return x[rows]
+
+    def reorder(self, rows):
+        for name in self.reordered:
+            setattr(self, name, self.order(getattr(self, name), rows))
+
+    def trim(self, n):
+        for name in self.trimmed:
+            x = getattr(self, name)
+            setattr(self, name, x[:, : x.shape[1] - n] if name == "at" else x[:, :, : x.shape[2] - n])
+
+
+class MovableAsTheyAre(Movable, StoresKeysAsTheyAre):
+    pass
+
+
+class MovableWindow(Movable, EvictsBeyondItsWindow):
+    pass
+
+
+class Static(Movable):
+    """Slots for all tokens; what is beyond the length is not seen. Each array has a length of its own."""
+
+    def __init__(self):
+        self.slots, self.n = {}, {"k": 0, "v": 0, "at": 0}
+
+    def append(self, **new):
+        for name, x in new.items():
+            axis = 1 if name == "at" else 2
+            whole = self.slots.setdefault(name, np.zeros((*x.shape[:axis], 40, *x.shape[axis + 1 :])))
+            n, more = self.n[name], x.shape[axis]
+            whole[(slice(None),) * axis + (slice(n, n + more),)] = x
+            self.n[name] = n + more
+
+    k, v, at = (property(lambda self, name=name: self.shown(name)) for name in ("k", "v", "at"))
+
+    def shown(self, name):
+        axis, n = 1 if name == "at" else 2, min(self.n.values())
+        return self.slots[name].take(range(n), axis=axis) if name in self.slots else None
+
+    def reorder(self, rows):
+        self.slots = {name: self.order(x, rows) if name in self.reordered else x for name, x in self.slots.items()}
+
+    def trim(self, n):
+        for name in self.trimmed:
+            self.n[name] -= n
+
+
+class Ring(Movable):
+    """A ring of `window` rows: token t stands in row t modulo `window`. Rows are masked by their positions."""
+
+    window, dropped, by_place = 5, 0, False
+
+    def __init__(self):
+        self.n, self.k = 0, None
+
+    def mask(self, positions):
+        if self.by_place and self.n > self.window:
+            places = np.arange(self.at.shape[1])[None]
+            return np.repeat(self.seen(places[:, -positions.shape[1] :], places), len(positions), axis=0)
+        return self.seen(positions, self.at)
+
+    def append(self, **new):
+        first, self.n = self.n, self.n + new["k"].shape[2]
+        if first == 0:
+            self.rows = {name: np.zeros((*x.shape[:-2], self.window, DIM)) for name, x in new.items() if name != "at"}
+            self.rows["at"] = np.zeros((len(new["at"]), self.window), dtype=int)
+        drop = self.dropped if first > self.window and new["k"].shape[2] > 1 else 0
+        for name, x in new.items():
+            axis = 1 if name == "at" else 2
+            old = self.rows[name].take(range(drop, min(first, self.window)), axis=axis)
+            setattr(self, name, np.concatenate([old, x], axis=axis))
+            for i in range(x.shape[axis]):
+                self.rows[name][(slice(None),) * axis + ((first + i) % self.window,)] = x.take(i, axis=axis)
+
+    def reorder(self, rows):
+        self.rows = {name: x[rows] for name, x in self.rows.items()}
+
+    def trim(self, n):
+        self.n -= n
+
+
 RIGHT = [
     (Cache, {}),
     (StoresKeysAsTheyAre, {}),
@@ -91,13 +182,39 @@ RIGHT = [
     (InPlaces, {"axes": "bnhd"}),
 ]
 RIGHT += [(Cache, {"heads": 4, "key_heads": 2})]
+MOVABLE = [(each, {}) for each in (Movable, MovableAsTheyAre, Static)]
+MOVABLE += [(MovableWindow, {"window": 3}), (Ring, {"window": 5}), (type("WideRing", (Ring,), {"window": 16}), {"window": 16})]
+
+
+def without(new):
+    """The same cache as a function, which has no methods."""
+
+    def made():
+        cache = new()
+        return lambda *x: cache(*x)
+
+    return made
 
 
 @every(RIGHT, name=lambda case: f"{case[0].__name__} {case[1]}")
 def test_an_honest_cache_passes(new, more):
     report = check_cache(new, **ASKED, **more)
     assert report.ok, str(report)
-    assert len(report.checks) == len(HISTORIES) + 2 * ("window" in more)
+    assert len(report.checks) == len(HISTORIES) + 1 + 2 * ("window" in more)
+    assert report.checks[len(HISTORIES) + ("window" in more)].name == "reorder(rows) and trim(n)"
+
+
+@every(MOVABLE, name=lambda case: case[0].__name__)
+def test_a_cache_is_reordered_and_trimmed_where_it_can_be(new, more):
+    report, narrow = check_cache(new, **ASKED, **more), more.get("window", 16) < 16
+    assert report.ok, str(report)
+    status = {check.name: check.status for check in report.checks}
+    asked = dict.fromkeys(METHODS["reorder(rows)"], "passed")
+    asked |= dict.fromkeys(METHODS["trim(n)"], "skipped" if narrow else "passed")
+    assert asked.items() <= status.items(), status
+    plain = check_cache(without(new), **ASKED, **more)
+    assert plain.ok, str(plain)
+    assert status.keys() - asked.keys() == {check.name for check in plain.checks} - {"reorder(rows) and trim(n)"}
 
 
 class CountsKeptKeys(EvictsBeyondItsWindow):
@@ -280,6 +397,59 @@ class Shared(Cache):
         self.store[name] = value
 
 
+class Counts(Movable):
+    """Numbers of tokens are kept beside the arrays, and positions follow from them after a beam step or a trim."""
+
+    of_texts, later = None, 0
+
+    def __call__(self, q, k, v, positions):
+        if self.of_texts is not None:
+            positions, self.of_texts = self.of_texts + np.arange(positions.shape[1]), None
+        self.after = positions[:, -1:] + 1
+        return super().__call__(q, k, v, positions + self.later)
+
+
+def counts_stay(self, rows):
+    self.of_texts = self.after
+    Movable.reorder(self, rows)
+
+
+def counts_go_on(self, n):
+    self.later += n
+    Movable.trim(self, n)
+
+
+def nothing_but_counts(self, n):
+    self.later += n
+
+
+def but(base, said, **other):
+    """A cache with one mistake."""
+    return type(said, (base,), other)
+
+
+def scattered(self, x, rows):
+    y = x.copy()
+    y[rows] = x
+    return y
+
+
+def in_place(self, x, rows):
+    x = x.copy()
+    for i, row in enumerate(rows):
+        x[i] = x[row]
+    return x
+
+
+def by_rows(self, positions):
+    n, total = positions.shape[1], self.at.shape[1]
+    return np.broadcast_to(np.tri(n, total, total - n) > 0, (len(positions), n, total))
+
+
+def too_many(base, more):
+    return lambda self, n: base.trim(self, n + more)
+
+
 WRONG = [
     (CountsEachCallFromZero, "steps, call 2", "each_call_from_zero"),
     (QueriesFromZero, "steps, call 2", "queries_from_zero"),
@@ -301,17 +471,59 @@ WRONG = [
     (KeepsTheLastTwiceAndCounts, "steps, call 2", "key_3_twice_and_moved"),
     (IsNotReordered, "steps, call 2", "cached_k_and_v_of_other_texts"),
     (Shared, "steps, call 1", None),
+    (but(Movable, "NothingReordered", reordered=()), "beams, call 3", "k_and_v_not_reordered"),
+    (but(Movable, "KeysNotReordered", reordered=("v", "at")), "beams, call 3", "k_not_reordered"),
+    (but(Static, "ValuesNotReordered", reordered=("k", "at")), "beams, call 3", "v_not_reordered"),
+    (but(Movable, "MaskNotReordered", reordered=("k", "v")), "beams at positions of their own, call 3", "mask_not_reordered"),
+    (
+        but(MovableAsTheyAre, "PositionsNotReordered", reordered=("k", "v")),
+        "beams at positions of their own, call 3",
+        "positions_not_reordered",
+    ),
+    (but(Counts, "CountsNotReordered", reorder=counts_stay), "beams at positions of", "counts_not_reordered"),
+    (but(Movable, "Twice", order=lambda self, x, rows: x[rows][rows]), "beams, call 3", "k_and_v_reordered_twice"),
+    (
+        but(Static, "Inverse", order=lambda self, x, rows: x[np.argsort(rows)]),
+        "beams, call 3",
+        "k_and_v_reordered_by_the_inverse",
+    ),
+    (but(Movable, "Scattered", order=scattered), "beams, call 3", "k_and_v_scattered"),
+    (but(Movable, "InPlace", order=in_place), "beams, call 3", "k_and_v_reordered_in_place"),
+    (
+        but(Movable, "AlongTheTokens", order=lambda self, x, rows: x.take(rows, axis=min(2, x.ndim - 1))),
+        "beams, call 3",
+        "reordered_along_the_tokens",
+    ),
+    (but(Movable, "OneTooMany", trim=too_many(Movable, 1)), "rejected tokens, call 3", "trimmed_by_1_too_many"),
+    (but(Static, "TwoTooMany", trim=too_many(Static, 2)), "rejected tokens, call 3", "trimmed_by_2_too_many"),
+    (but(Movable, "OneTooFew", trim=too_many(Movable, -1)), "rejected tokens, call 3", "trimmed_by_1_too_few"),
+    (but(Static, "TwoTooFew", trim=too_many(Static, -2)), "rejected tokens, call 3", "trimmed_by_2_too_few"),
+    (but(Movable, "NothingTrimmed", trim=lambda self, n: None), "rejected tokens, call 3", "not_trimmed"),
+    (
+        but(Movable, "NothingTrimmedOfRows", trim=lambda self, n: None, mask=by_rows),
+        "rejected tokens, call 3",
+        "not_trimmed_and_masked_by_rows",
+    ),
+    (but(Counts, "NothingIsCountedBack", trim=nothing_but_counts), "rejected tokens, call 3", "not_trimmed_and_counted"),
+    (but(Counts, "CountsGoOn", trim=counts_go_on), "rejected tokens, call 3", "counts_not_trimmed"),
+    (but(Static, "KeysNotTrimmed", trimmed=("v", "at")), "rejected tokens, call 3", "k_not_trimmed"),
+    (but(Static, "ValuesNotTrimmed", trimmed=("k", "at")), "rejected tokens, call 3", "v_not_trimmed"),
+    (but(Static, "MaskNotTrimmed", trimmed=("k", "v")), "rejected tokens, call 3", "mask_not_trimmed"),
+    (but(Movable, "NoRows", reorder=lambda self: None), "beams, call 3", None),
+    (but(Ring, "DroppedByPlace", dropped=1), "chunks, call 3", "ring_dropped_by_place", 5),
+    (but(Ring, "MaskedByPlace", by_place=True), "steps, call 4", "ring_masked_by_place", 5),
+    (but(Ring, "CutByPlace", dropped=2), "chunks, call 3", "ring_cut_to_the_window_by_place", 5),
 ]
 
 
 @every(WRONG, name=lambda case: case[0].__name__)
-def test_a_wrong_cache_fails_where_it_goes_wrong(new, where, name):
-    report = check_cache(new, **ASKED)
+def test_a_wrong_cache_fails_where_it_goes_wrong(new, where, name, *window):
+    report = check_cache(new, **ASKED, window=next(iter(window), None))
     failed = [check.name for check in report.checks if check.status == "failed" and check.name != "reads"]
     assert len(failed) == 1
     assert failed[0].startswith(where), str(report)
     named = [finding.name for finding in report.diagnosis]
-    assert any(name in each for each in named) if name else True, str(report)
+    assert any(name in each for each in named) if name else not named, str(report)
     assert len(named) < 3, str(report)
 
 
