@@ -16,7 +16,7 @@ import numpy as np
 from posref.check import rounded
 from posref.check.ranged import Ranged, Units, allowed, constant, units
 from posref.check.ranged import model as model_of
-from posref.ops import Arguments, Mistake, NotHere, Op, Wrong, both
+from posref.ops import Arguments, Mistake, NotHere, Op, Wrong, both, worded
 from posref.vectors.models import rms
 
 # settings that enter formulas as numbers; what a mistake puts in their place has an error too
@@ -65,7 +65,7 @@ class Question:
         rms: Mapping[str, float] | None = None,
         meant: Collection[str] = tuple(rounded.BITS),
     ):
-        self.op, self.a, self.gauge, self.models = op, arguments, gauge, tuple(models)
+        self.op, self.a, self.gauge, self.models = worded(op, arguments), arguments, gauge, tuple(models)
         self.ends = tuple(dict.fromkeys((self.models[0], self.models[-1])))
         self.right = np.asarray(op.spec(**arguments) if right is None else right, dtype=float)
         self.tolerance = dict(tolerance or {})

@@ -84,7 +84,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
 
     def single(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
         own = [each for each in question.op.further.items() if each[1].kind == "setting"]
-        listed = [*question.op.further.items(), *ops.further(question.op).items()]
+        listed = [*question.op.further.items(), *ops.further(question.op, question.a).items()]
         numbers = [each for each in listed if each[1].kind == "setting" and each not in own]
         yield [each for each in listed if each[1].kind != "setting"]
         yield fitted.of_steps(question.op.spec, question.a)

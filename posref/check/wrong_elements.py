@@ -214,7 +214,7 @@ def of_padding(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]
             f"{name} (tokens)",
             mistake._replace(wrong=partial(_beside, put, mistake.wrong), bug=f"{mistake.bug}; and padding {has}"),
         )
-        for name, mistake in chain(question.op.mistakes.items(), further(question.op).items())
+        for name, mistake in chain(question.op.mistakes.items(), further(question.op, question.a).items())
     )
 
 

@@ -85,7 +85,7 @@ class Mistake(NamedTuple):
 
     `bug` is a sentence that says what the implementation does, `effect` what one sees, `remedy` what to write instead,
     `seen_in` issues. Two of one `kind` are not combined. `only` names the ops that can have it, with their
-    system where others have an op of that name; none are all.
+    system where others have an op of that name; none are all. `asked` has other words for values of settings.
     """
 
     wrong: Any
@@ -95,6 +95,7 @@ class Mistake(NamedTuple):
     seen_in: tuple[str, ...] = ()
     kind: str = ""
     only: str = ""
+    asked: tuple[tuple[tuple[str, Any], "Mistake"], ...] = ()
 
     def words(self, text: str) -> "Mistake":
         """With the bug, its effect and the remedy, one line for each; a line that is indented belongs to the line before it.
@@ -108,6 +109,16 @@ class Mistake(NamedTuple):
         """
         bug, effect, *remedy = re.sub(r"\n +", " ", inspect.cleandoc(text)).split("\n")
         return self._replace(bug=bug, effect=effect, remedy=" ".join(remedy))
+
+    def where(self, setting: str, value: Any, text: str) -> "Mistake":
+        """With other words where a setting has this value: what is true of one form need not be true of another."""
+        return self._replace(asked=(*self.asked, ((setting, value), Mistake(None).words(text))))
+
+    def at(self, a: Mapping[str, Any]) -> "Mistake":
+        """In the words for these arguments."""
+        others = (words for (setting, value), words in self.asked if a.get(setting) == value)
+        words = next(others, self)
+        return self._replace(bug=words.bug, effect=words.effect, remedy=words.remedy)
 
 
 class Op(NamedTuple):
@@ -276,16 +287,22 @@ def flags(name: str) -> dict[str, dict[str, Any]]:
     return {flag: {"bug": m.bug, "effect": m.effect, "seen_in": list(m.seen_in)} for flag, m in own.items()}
 
 
-def further(op: Op) -> dict[str, Mistake]:
+def worded(op: Op, a: Mapping[str, Any]) -> Op:
+    """The op, with its mistakes in the words for these arguments."""
+    own, more = ({name: m.at(a) for name, m in of.items()} for of in (op.mistakes, op.further))
+    return op._replace(mistakes=own, further=more)
+
+
+def further(op: Op, a: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Mistake]:
     """Mistakes that are asked after all others: `FURTHER` of the file of the op, of `common` and of attention, and where an op
-    attends, all that attention can do wrong. No vector is made for them.
+    attends, all that attention can do wrong, in the words for these arguments. No vector is made for them.
     """
     names = ("attention", "common", op.name.split(".")[0])
     files = [importlib.import_module(f"{__name__}.{name}") for name in names]
     listed = [files[0].MISTAKES] * ("attention" in op.tags) + [getattr(file, "FURTHER", {}) for file in files]
     found = {name: m for each in listed for name, m in each.items() if name not in op.mistakes}
     here = {name: m for name, m in found.items() if not m.only or {op.name, op.name.split(".")[1]} & {*m.only.split()}}
-    return {name: m for name, m in here.items() if _may_have_a_place(m, op.spec)}
+    return {name: m.at(a) for name, m in here.items() if _may_have_a_place(m, op.spec)}
 
 
 @cache

@@ -87,10 +87,27 @@ MISTAKES = {
         the row is the count of tokens: padding is skipped though BERT counts it
         Left-padded texts move.
         Take row i for token i; BERT counts padding too."""),
-    "zero_based": Mistake(_from_zero, seen_in=("huggingface/transformers#47496", "sbryngelson/ANEForge#257")).words("""
+    "zero_based": Mistake(_from_zero, seen_in=("huggingface/transformers#47496", "sbryngelson/ANEForge#257"))
+    .words("""
         rows are counted from 0 though the table begins at 2
         No error, other rows: cosine 0.65 with the right output.
-        Add the first row of the convention: 2 in OPT, padding_idx + 1 in RoBERTa."""),
+        Add the first row of the convention: 2 in OPT, padding_idx + 1 in RoBERTa.""")
+    .where(
+        "convention",
+        "roberta",
+        """
+        rows are counted from 0 though they begin at padding_idx + 1
+        No error, other rows.
+        Add padding_idx + 1.""",
+    )
+    .where(
+        "convention",
+        "m2m100",
+        """
+        rows are counted from 0 though they begin at padding_idx + 1
+        No error, other rows.
+        Add padding_idx + 1.""",
+    ),
     "one_short": Mistake(_ids(lambda rows, mask, n, first, c: np.where(mask, rows - 1, rows))).words("""
         rows begin at padding_idx instead of padding_idx + 1
         The first token has the row of padding.

@@ -634,10 +634,19 @@ FURTHER = {
     },
     **{
         f"starts_{more}_later": Mistake(
-            _parts(start_of_next=lambda *x, more=more: _after_the_patches(*x) + more),
-            f"what follows an image or a video starts {more} too late",
-            remedy="Start at the number after the largest position, without special tokens that are no part of the text.",
-            only="multimodal",
+            _parts(start_of_next=lambda *x, more=more: _after_the_patches(*x) + more), only="multimodal"
+        )
+        .words(f"""
+            what follows an image or a video starts {more} too late
+            Text is farther from the image before it.
+            Start at the number after the largest position, without special tokens that are no part of the text.""")
+        .where(
+            "convention",
+            "longer_side",
+            f"""
+            what follows an image or a video starts {more} too late
+            Text is farther from the image before it.
+            Start at start + max(rows, columns), without special tokens that are no part of the text.""",
         )
         for more in (1, 2)
     },

@@ -366,10 +366,19 @@ FURTHER = {
         the edges of the ramp are computed without 2 pi: original_length / turns for the wavelength
         Frequencies in the ramp are off.
         A pair turns original_length / wavelength times, and the wavelength is 2 pi / frequency."""),
-    "ramp_over_wavelengths": Mistake(_blended("frequencies", "wavelength", "beta_slow", "beta_fast"), only="yarn").words("""
+    "ramp_over_wavelengths": Mistake(_blended("frequencies", "wavelength", "beta_slow", "beta_fast"), only="yarn")
+    .words("""
         the ramp is linear in the wavelength, not in the index of the pair
         Frequencies in the ramp are off.
-        Let the ramp run over the index of the pair, between the edges of beta_fast and beta_slow."""),
+        Let the ramp run over the index of the pair, between the edges of beta_fast and beta_slow.""")
+    .where(
+        "ramp",
+        "turns",
+        """
+        the ramp is linear in the wavelength, not in the turns of the pair
+        Frequencies in the ramp are off.
+        Let the ramp run over the turns of the pair in original_length tokens, from beta_slow to beta_fast.""",
+    ),
     "range_of_base_10000": Mistake(
         inside(scaling, "yarn_range", lambda right: lambda dim, base, **rest: right(dim, 10000.0, **rest)),
         only="yarn yarn_tables",

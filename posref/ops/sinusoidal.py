@@ -2,6 +2,8 @@
 
 # Over budget: laws of the exponent that people write, and the timesteps of diffusion
 
+import re
+
 import numpy as np
 
 from posref import _require, pairing
@@ -148,6 +150,18 @@ def _by_parity(angle, layout):
     return pairing.join(wave, wave, layout)
 
 
+def _divisor(w, a):
+    """The number that divides the index of a pair in the exponent: dim / 2 or dim / 2 - 1."""
+    return w.shape[-1] - (a.divisor == "dim - 2") or missing()
+
+
+def _less_two(words):
+    """Words about the divisor dim, of dim - 2."""
+    changed = words.replace("dim / 2)", "dim / 2 - 1)").replace("number of pairs", "number of pairs less 1")
+    changed = changed.replace("the width of the encoding", "dim - 2").replace("by dim.", "by dim - 2.")
+    return re.sub(r"/ dim\b(?! / 2)", "/ (dim - 2)", changed).replace("of dim", "of dim - 2")
+
+
 FURTHER = {
     "sin_first": Mistake(_other_order("cos_sin")).words("""
         sines come before cosines
@@ -175,16 +189,16 @@ FURTHER = {
             Divide by the width of the encoding.""")
         for width in (64, 128, 256, 512, 768, 1024)
     },
-    "exponent_not_divided": Mistake(_angle(lambda m, w: m * w ** w.shape[-1])).words("""
+    "exponent_not_divided": Mistake(_angle_of(lambda m, w, a: m * w ** _divisor(w, a))).words("""
         the exponent is t instead of 2 t / dim
         All pairs but the first are constant.
         Divide by the number of pairs."""),
-    "doubled_exponent_not_divided": Mistake(_angle(lambda m, w: m * w ** (2 * w.shape[-1]))).words("""
+    "doubled_exponent_not_divided": Mistake(_angle_of(lambda m, w, a: m * w ** (2 * _divisor(w, a)))).words("""
         the exponent is 2 t instead of 2 t / dim
         All pairs but the first are constant.
         Divide by dim."""),
     "exponential_without_base": Mistake(
-        _angle(lambda m, w: m * np.exp(-np.linspace(0, 1, w.shape[-1], endpoint=False)))
+        _angle_of(lambda m, w, a: m * np.exp(-np.arange(w.shape[-1]) / _divisor(w, a)))
     ).words("""
         the frequencies are e^(-2 t / dim): the logarithm of the base is missing
         All pairs turn nearly as fast as the first.
@@ -205,4 +219,9 @@ FURTHER = {
         even tokens have sines and odd ones cosines: the parity is that of the token, not of the feature
         Half of the numbers are missing.
         Each token has the sine and the cosine of each angle, in even and odd features."""),
+}
+FURTHER |= {
+    name: m._replace(asked=((("divisor", "dim - 2"), Mistake(None, *map(_less_two, (m.bug, m.effect, m.remedy)))),))
+    for name, m in FURTHER.items()
+    if _less_two(m.bug) != m.bug and name != "odd_exponents_of_cosines"  # which has no place there
 }

@@ -54,10 +54,19 @@ MISTAKES = {
         rows and columns are exchanged
         Images are transposed.
         In MAE the first half is the column, in DETR and timm the row; SAM's points are (column, row)."""),
-    "starts_at_one": Mistake(using(coordinates=lambda a: a.coordinates + 1), only="encode").words("""
+    "starts_at_one": Mistake(using(coordinates=lambda a: a.coordinates + 1), only="encode")
+    .words("""
         patches are counted from 1, as DETR counts pixels
         Every patch has its diagonal neighbour's place.
-        MAE and timm count from 0."""),
+        MAE and timm count from 0.""")
+    .where(
+        "convention",
+        "detr",
+        """
+        1 is added to the coordinates
+        Every pixel has its diagonal neighbour's place.
+        Use the coordinates as given: DETR's count from 1 is made where they are made.""",
+    ),
     "frequencies_of_the_whole_width": Mistake(instead(_of_the_whole_width)).words("""
         10000^(-2t / D): the width D of both axes is taken for that of one
         The slow half of the waves is missing.

@@ -115,6 +115,74 @@ def test_every_mistake_says_what_to_change():
     assert not silent
 
 
+# words that name some values of a setting and are true whichever of them is asked for: what another model does, or a fact
+OF_ANY_VALUE = {
+    "no_clip",
+    "centered",
+    "unnormalized",
+    "columns_normalized",
+    "position_of_the_key",
+    "cosines_over_angles_apart",
+    "sines_over_angles_apart",
+    "queries_left_aligned",
+}
+ENGLISH = {"key", "query", "half", "first", "last", "difference", "turns", "length"}  # values that are words of English, too
+
+
+def values_of_settings():
+    """{op: {setting: its values in the golden cases}}, of the settings that are words."""
+    found = {}
+    for case in golden.cases():
+        op, arguments = ops.of_case(case)
+        for name in arguments.keys() - {*op.given, "of"}:
+            if isinstance(arguments[name], str):
+                found.setdefault(op.name, {}).setdefault(name, set()).add(arguments[name])
+    return found
+
+
+def named_in(words, setting, values):
+    """The values of a setting that words name; one that is a word of English where the setting is named beside it."""
+    found = set()
+    for value in sorted(values, key=len, reverse=True):
+        beside = rf"{setting}={value}|{value} {setting}|(of|for) {value}\b"
+        pattern = beside if value in ENGLISH else rf"(?<!\w){re.escape(value)}(?!\w)"
+        found |= {value} if re.search(pattern, words, re.IGNORECASE) else set()
+        words = re.sub(pattern, "", words, flags=re.IGNORECASE)
+    return found
+
+
+def shown(op, arguments, mistake):
+    """Whether a mistake has a place, and another answer than the right one."""
+    try:
+        with np.errstate(all="ignore"):
+            got = np.asarray(mistake.wrong(op.spec, arguments), dtype=complex)
+    except Exception:
+        return False
+    right = np.asarray(op.spec(**arguments), dtype=complex)
+    return got.shape != right.shape or not np.allclose(got, right, rtol=1e-9, atol=0, equal_nan=True)
+
+
+def test_words_that_name_a_value_of_a_setting_depend_on_the_value_that_is_asked_for():
+    """What is said of the signed form of ALiBi to those who ask for the absolute one may be untrue."""
+    asked, said, once = values_of_settings(), {}, set()
+    for case in golden.cases():
+        op, arguments = ops.of_case(case)
+        values = {name: each for name, each in asked.get(op.name, {}).items() if len(each) > 1}
+        key = (op.name, *(str(arguments[name]) for name in values))
+        if not values or key in once:
+            continue
+        once.add(key)
+        for name, mistake in (op.mistakes | ops.further(op)).items():
+            words = " ".join((mistake.at(arguments))[1:4])
+            for setting, each in values.items():
+                changed = setting in getattr(mistake.wrong, "change", ())  # another value is what the mistake is
+                some = named_in(words, setting, each)
+                if some and some != each and not changed and shown(op, arguments, mistake):
+                    said.setdefault((f"{op.name}.{name}", setting, words), set()).add(arguments[setting])
+    untold = {name for (name, _, _), values in said.items() if len(values) > 1}
+    assert {name.split(".")[-1] for name in untold} == OF_ANY_VALUE, untold
+
+
 def test_unknown_names_are_answered_with_the_known():
     with pytest.raises(ValueError, match=r"no op 'alibi.biases'; there are .*alibi\.bias"):
         ops.op("alibi.biases")
