@@ -34,6 +34,7 @@ from posref.check.wrong_elements import (
     of_a_part,
     of_padding,
     one_part,
+    reshaped_input,
     untouched,
     worst_element,
 )
@@ -45,6 +46,7 @@ WRITES = (
     "Check that the function writes its result into the array that it returns, and that positions and tables are not all 0."
 )
 MASKED = "Apply this mask too, where another one such as that of padding is applied."
+UNCHANGED = "Compute the result where it has as many numbers as the input, too: its shape is another."
 READS = "Check that the function reads its inputs and returns what it computed."
 ALL = ": all give these numbers here."  # how a line about several mistakes ends
 BOOLEANS = "Compare a mask that is added: mask == 0 is True where a key may be seen."
@@ -139,7 +141,8 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         report.failed("values", worst_element(question, got, found.model))
         if np.abs(got - question.right).max() <= 2.0**-64 * np.abs(question.right).max():
             return False  # what vanishes beside the other numbers, such as a flush to 0, shows no formula
-    nothing = "" if found.fits and got.any() else untouched(got, question.a)
+    same = reshaped_input(question, got)
+    nothing = "" if found.fits and got.any() else untouched(got, question.a) or (same and f"equals {same} in another shape")
     if nothing:
         sentence = (
             f"your output {nothing}{'' if got.any() else ' everywhere'}: nothing was computed{_or_of_zeros(question, got)}"
@@ -150,6 +153,8 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
     if question.gauge != "none" and _constant_named(report, question, got):
         return False  # no more than zeros, where a constant may be added to a row
     found = _read(found, question, got)
+    if same and found.fits:  # what leaves this input as it is may not say so
+        found = found._replace(fits=(_unchanged(same, got.shape), *found.fits))
     low, worst = None if found.fits else _grid(question, got, found.model), found.worst
     if low is not None:  # what fits as it is needs no rounding to explain it: few or round numbers are on any grid
         found = question.ask(got, stages)
@@ -289,6 +294,12 @@ def _or_of_zeros(question: Question, got: np.ndarray) -> str:
     answers = {name: question.answer(f"{name}_zero", wrong[name]) for name in arrays}
     names = [name for name, answer in answers.items() if answer is not None and np.array_equal(got, answer)]
     return f", or all numbers of {' or of '.join(names)} are 0" if names else ""
+
+
+def _unchanged(name: str, shape: tuple[int, ...]) -> tuple[str, Mistake, float]:
+    """That an input is returned as it is, in the shape of the result."""
+    words = f"{name} is returned as it is, in the shape {shape}: every number, in its order"
+    return "unchanged", Mistake(lambda f, a: a[name].reshape(np.shape(f(**a))), words, remedy=UNCHANGED), 0.0
 
 
 def _booleans(question: Question) -> bool:

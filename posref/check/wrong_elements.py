@@ -90,6 +90,23 @@ def untouched(got: np.ndarray, inputs: Any, box: tuple[Any, ...] = ()) -> str:
     return ""
 
 
+def reshaped_input(question: Question, got: np.ndarray) -> str:
+    """The input of another shape whose numbers, in their order, the output is.
+
+    >>> from posref.ops import op
+    >>> resize = op("resizing.resize")
+    >>> question = Question(resize, resize.make(height=5, width=3, convention="timm"), ("f32",))
+    >>> reshaped_input(question, question.a.table.reshape(5, 3, -1))
+    'table'
+    """
+    for name in question.op.given if len(np.unique(got)) > 2 and got.size == question.right.size else ():
+        value = question.a.get(name)
+        same = isinstance(value, np.ndarray) and value.size == got.size and np.array_equal(value.ravel(), got.ravel())
+        if same and value.shape != got.shape:
+            return name
+    return ""
+
+
 def _plural(found: str) -> str:
     """The words of `untouched`, of several elements."""
     return found.replace("is", "are").replace("equals", "equal")

@@ -815,6 +815,13 @@ def test_what_computes_nothing_is_called_that():
         assert [(f.name, f.sentence) for f in report.diagnosis] == [("nothing_computed", f"your output {words}")]
 
 
+def test_a_table_that_is_returned_in_another_shape_is_called_that():
+    """A resize that is skipped where the number of tokens is the same: nothing is resized, though a mistake equals it here."""
+    report = check(lambda table: table.reshape(5, 3, -1), "resizing.resize", height=5, width=3, convention="timm")
+    assert [finding.name for finding in report.diagnosis] == ["unchanged", "all_in_a_row"]
+    assert report.advice == []
+
+
 @every(own.OPS, name=lambda op: op.name, parts=4)
 def test_zeros_that_leave_an_input_as_it_is_are_said(op):
     """Zeros in the place of each array, where the output is an input then: no position, or no table, may be the cause."""
