@@ -473,7 +473,7 @@ def lifted(a: Mapping[str, Any], u: Units) -> Arguments:
     for name, value in a.items():
         if name in CONSTANTS and isinstance(value, (int, float, np.ndarray)):
             made[name] = constant(np.asarray(value, dtype=float)[()], u)
-        elif isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        elif isinstance(value, np.ndarray) and value.dtype.kind == "f" and not hasattr(value, "waves"):  # positions in few bits
             made[name] = Ranged(value, u)
     return made
 

@@ -13,6 +13,7 @@ from posref.ops import Mistake, Wrong, inside, missing, using
 from posref.rotary import rope
 
 POSITIONS = ("positions", "query_positions", "key_positions", "offsets")
+PLACES = (*POSITIONS, "coordinates", "distances")  # of which angles are made
 OTHER_LAYOUT = dict(zip(pairing.LAYOUTS, reversed(pairing.LAYOUTS), strict=True))
 OTHER_LAYOUT |= {f"{read}_to_{written}": f"{written}_to_{read}" for read, written in OTHER_LAYOUT.items()}
 
@@ -59,6 +60,74 @@ def wrapped(x: Any, bits: int) -> Any:
     if getattr(getattr(x, "dtype", None), "kind", "") not in ("i", "u"):
         missing()
     return (x + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
+
+
+class _Angles(np.ndarray[Any, Any]):
+    """Positions on their way to cosines and sines: what meets them, what they become and the waves have few `bits`."""
+
+    bits: tuple[int, ...] = (53, 53, 53)
+    waves: tuple[list[Any], ...] = ()  # the list where cosines and sines are noted
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.bits, self.waves = getattr(source, "bits", self.bits), getattr(source, "waves", self.waves)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+        first = next(x for x in inputs if isinstance(x, _Angles))
+        met, made, table = first.bits
+        plain = [np.asarray(x) if isinstance(x, _Angles) else rounded(x, met) if _is_real(x) else x for x in inputs]
+        y = getattr(ufunc, method)(*plain, **named)
+        if ufunc in WAVES:
+            first.waves[0].append(ufunc)
+            return rounded(y, table)
+        if ufunc not in LINEAR or not _is_real(y):
+            return y
+        y = rounded(y, made)
+        return _whose_waves_round(y, table) if hasattr(y, "rounded") else _on_the_way(y, first.bits, first.waves)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
+        y = super().__array_function__(function, types, args, named)
+        return _on_the_way(y, self.bits, self.waves) if getattr(y, "dtype", np.dtype(int)).kind == "f" else y
+
+
+WAVES, LINEAR = (np.cos, np.sin), (np.multiply, np.add, np.subtract, np.divide, np.matmul, np.negative)
+
+
+def _is_real(x: Any) -> bool:
+    return hasattr(x, "rounded") or np.asarray(x).dtype.kind == "f"
+
+
+def _on_the_way(p: Any, bits: tuple[int, ...], waves: tuple[list[Any], ...]) -> Any:
+    angles = np.asarray(p, dtype=float).view(_Angles)
+    angles.bits, angles.waves = bits, waves
+    return angles
+
+
+def _whose_waves_round(y: Any, bits: int) -> Any:
+    """A number with error whose cosines and sines have so many bits."""
+    kind = type(y)
+
+    def computed(self: Any, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+        made = kind.__array_ufunc__(self, ufunc, method, *inputs, **named)
+        return made.rounded(bits) if ufunc in WAVES else made
+
+    y.__class__ = type("Angles", (kind,), {"__slots__": (), "__hash__": None, "__array_ufunc__": computed})
+    return y
+
+
+def _angles_in_few_bits(own: int, *bits: int) -> Wrong:
+    """Positions, what is multiplied with them, angles, and cosines and sines in few bits, where an op takes these of them."""
+
+    def wrong(f: Any, a: Any) -> Any:
+        waves: list[Any] = []
+        short = {
+            name: _on_the_way(np.float16(p) if own == 11 else rounded(p, own), bits, (waves,))
+            for name, p in a.items()
+            if isinstance(p, np.ndarray) and name in PLACES
+        }
+        y = f(**a | short) if short else missing()
+        return y if waves or hasattr(y, "rounded") else missing()
+
+    return wrong
 
 
 CHUNKS = 4, 16, 32, 64  # tokens, as kernels read a text
@@ -612,8 +681,30 @@ IN_PLACE = {
     )
 }
 
+ANGLES = {  # what has few bits: positions, frequencies, angles, tables
+    "positions": ((1, 0, 0, 0), "positions or coordinates are", "Keep positions in float32, or as integers."),
+    "frequencies": ((0, 1, 0, 0), "the frequencies are", "Keep the frequencies in float32."),
+    "angles": ((0, 0, 1, 0), "the angles, position times frequency, are", "Multiply in float32."),
+    "chain": ((1, 1, 1, 0), "positions, frequencies and angles are", "Make the angles in float32, outside of autocast."),
+    "chain_and_tables": (
+        (1, 1, 1, 1),
+        "positions, frequencies, angles, cosines and sines are",
+        "Make angles, cosines and sines in float32, outside of autocast.",
+    ),
+    "tables": ((0, 0, 0, 1), "cosines and sines are", "Keep cosines and sines in float32, and round the result once."),
+}
+ANGLES_IN_16_BITS = {
+    f"{short}_{part}": Mistake(_angles_in_few_bits(*(bits if few else 53 for few in some)), kind="precision").words(f"""
+        {words} in {dtype}
+        {"Errors of every product." if part == "tables" else "Good for the first positions, then the phase is noise."}
+        {remedy}""")
+    for short, dtype, bits in (("bf16", "bfloat16", 8), ("f16", "float16", 11))
+    for part, (some, words, remedy) in ANGLES.items()
+}
+
 FURTHER = (
     IN_PLACE
+    | ANGLES_IN_16_BITS
     | {
         f"other_layout_of_{name}": Mistake(_in_the_other_layout(name), kind="layout").words(f"""
         the {these} alone are paired in the other layout: (2t, 2t+1) instead of (t, t + dim/2), or the reverse

@@ -3,9 +3,17 @@
 import numpy as np
 import pytest
 
+from posref import ops
+from posref.check import check, implementation
 from posref.check.ranged import growth
+from posref.ops.common import ANGLES_IN_16_BITS, PLACES
+from posref.ops.variation import steps
 from posref.rotary import rope
 from posref.vectors.models import F32
+from tests import own
+from tests.every import every
+
+torch = pytest.importorskip("torch", reason="numbers of 16 bits are torch's")
 
 f32 = np.float32
 POSITIONS = np.array([0, 1, 2, 3, 17, 255, 257, 1000, 4095, 65535, 131073, 1000000, 1048575])
@@ -105,3 +113,84 @@ def test_the_uniform_bound_would_accuse_correct_implementations():
         for base in BASES
     )
     assert worst > 1
+
+
+def held(x, dtype):
+    """Numbers as torch holds them in this dtype, in float32."""
+    return torch.from_numpy(np.asarray(x, dtype=f32)).to(dtype).float().numpy()
+
+
+def angles_of_autocast(positions, w, low, part):
+    """Cosines and sines of positions and frequencies, of which a part is held in 16 bits."""
+    chain = part.startswith("chain")
+    p, w = (held(x, low) if chain or part == name else x for name, x in (("positions", positions), ("frequencies", w)))
+    angle = np.asarray(p, dtype=f32)[..., None] * np.asarray(w, dtype=f32)
+    angle = held(angle, low) if chain or part == "angles" else angle
+    return [held(wave, low) if part.endswith("tables") else wave for wave in (np.cos(angle), np.sin(angle))]
+
+
+def turned(x, cos, sin):
+    a, b = np.split(x, 2, axis=-1)
+    return np.concatenate([a * cos - b * sin, a * sin + b * cos], axis=-1)
+
+
+def inverse(width, base=10000.0):
+    return (base ** (-2 * np.arange(width // 2) / width)).astype(f32)
+
+
+def of_axes(waves, x, coordinates):
+    axis, w = [0, 0, 1, 1, 1, 2, 2, 2], inverse(16)
+    pairs = [waves(coordinates[:, a], w[t : t + 1]) for t, a in enumerate(axis)]
+    return turned(x, *(np.concatenate(each, axis=-1) for each in zip(*pairs, strict=True)))
+
+
+def of_indexer(waves, q, k, weights, query_positions, key_positions):
+    q, k = (
+        np.concatenate([turned(x[..., :4], *waves(p, inverse(4))), x[..., 4:]], axis=-1)
+        for x, p in ((q, query_positions[:, None]), (k, key_positions))
+    )
+    return np.einsum("bhij,bih->bij", np.maximum(np.einsum("bhid,bjd->bhij", q, k), 0), weights).astype(f32)
+
+
+def of_mae(waves, coordinates):
+    columns, rows = (waves(coordinates[..., i], inverse(8)) for i in (1, 0))
+    return np.concatenate([columns[1], columns[0], rows[1], rows[0]], axis=-1)
+
+
+IN_16_BITS = {  # op: its settings, and the function of what makes cosines and sines of positions and frequencies
+    "axes.rotate": ({"dim": 16, "axis": [0, 0, 1, 1, 1, 2, 2, 2], "layout": "half"}, of_axes),
+    "sinusoidal.encode": (
+        {"dim": 32, "layout": "half"},
+        lambda waves, p: np.concatenate(waves(p, inverse(32))[::-1], axis=-1),
+    ),
+    "sinusoidal_2d.encode": ({"dim": 16, "convention": "mae"}, of_mae),
+    "indexer.scores": ({"scale": 1.0, "layout": "half"}, of_indexer),
+}
+
+
+@pytest.mark.parametrize("name", IN_16_BITS)
+@pytest.mark.parametrize(
+    ("dtype", "part"), [("bf16", "chain"), ("f16", "chain_and_tables"), ("bf16", "tables"), ("f16", "frequencies")]
+)
+def test_angles_in_16_bits_are_named_wherever_an_op_makes_angles(name, dtype, part):
+    settings, function = IN_16_BITS[name]
+    low = {"bf16": torch.bfloat16, "f16": torch.float16}[dtype]
+    waves = lambda p, w: angles_of_autocast(p, w, low, part)  # noqa: E731
+    report = check(lambda *given: function(waves, *given), name, **settings)
+    assert f"{dtype}_{part}" in [finding.name for finding in report.diagnosis], report  # near 0 others give the same
+    assert check(lambda *given: function(lambda p, w: angles_of_autocast(p, w, low, ""), *given), name, **settings).ok
+
+
+WHOLE_OFFSETS = {"nezha.attend"}  # whose offsets are whole numbers, of which rows are made
+
+
+@every(own.OPS, name=lambda op: op.name)
+def test_every_op_that_takes_cosines_of_positions_has_the_angles_in_16_bits(op):
+    a = op.make(**implementation.example(op))
+    waves = any({"cos", "sin"} & {*f.__code__.co_names} for f in (op.spec, *steps(op.spec)))
+    if not waves or not {*PLACES} & {*a}:
+        return
+    known = ops.further(op, a)
+    for name in ANGLES_IN_16_BITS.keys() & known.keys() if op.name not in WHOLE_OFFSETS else ():
+        with np.errstate(invalid="ignore"):  # float16 ends at 65504
+            assert known[name].wrong(op.spec, a).shape == np.shape(op.spec(**a)), name
