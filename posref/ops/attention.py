@@ -233,13 +233,13 @@ def _backward(right, i, j, width):
     return right(i, j, width=width, causal=True)
 
 
-def _without_the_row_sum(f, a):
-    """ds = a da: what is left out is put back, sum_j a da for each row."""
+def _without_the_row_sum(f, a, diagonal=False):
+    """ds = a da, or a (1 - a) da: the sum over the other keys of the row is left out."""
     if a.get("of") not in ("q", "k", "bias") or (a.of == "k" and a.k.shape[:-2] != a.q.shape[:-2]):
         missing()
     k, v = (attention.with_heads_of(a.q, x) for x in (a.k, a.v))
     weights = attention.softmax(attention.scores(a.q, k, scale=a.scale, bias=a.get("bias")), a.get("mask"))
-    by_score = weights * (a.output_gradient @ np.swapaxes(v, -1, -2))
+    by_score = weights * (a.output_gradient @ np.swapaxes(v, -1, -2)) * (1 - weights if diagonal else 1)
     columns = np.swapaxes(by_score, -1, -2)
     return {"q": lambda: a.scale * (by_score @ k), "k": lambda: a.scale * (columns @ a.q), "bias": lambda: by_score}[a.of]()
 
@@ -643,6 +643,12 @@ FURTHER = {
             ),
         )
     },
+    "diagonal_of_the_softmax": Mistake(
+        lambda f, a: _without_the_row_sum(f, a, diagonal=True), kind="gradient", only="attend_gradient"
+    ).words("""
+        ds = a (1 - a) da: the gradient of the softmax has the diagonal of its Jacobian alone
+        A score learns from its own weight; the gradients of a row do not add up to 0.
+        Subtract the sum of each row: ds = a (da - sum_j a da)."""),
     "backward_left_aligned": Mistake(
         inside(attention, "softmax", _forgotten_keys), kind="mask", only="attention.attend_gradient"
     ).words("""

@@ -702,8 +702,36 @@ ANGLES_IN_16_BITS = {
     for part, (some, words, remedy) in ANGLES.items()
 }
 
+
+def _cut_at(row: Callable[[int], int]) -> Wrong:
+    """One more boundary, at row(number of tokens)."""
+
+    def wrong(f: Any, a: Any) -> Any:
+        name = next((name for name in ("boundaries", "lengths") if isinstance(a.get(name), np.ndarray)), None) or missing()
+        edges = a[name] if name == "boundaries" else np.concatenate([[0], np.cumsum(a[name])])
+        at = row(int(edges[-1]))
+        edges = np.unique([*edges, at]) if 0 < at < edges[-1] and at not in edges else missing()
+        return f(**a | {name: edges if name == "boundaries" else np.diff(edges)})
+
+    return wrong
+
+
+CUTS: dict[str, tuple[Callable[[int], int], str]] = {
+    "in_the_middle": (lambda n: n // 2, "in the middle, at row n // 2"),
+    "in_the_middle_rounded_up": (lambda n: -(-n // 2), "in the middle, at row (n + 1) // 2"),
+}
+CUTS |= {f"at_row_{row}": (lambda n, row=row: row, f"at row {row}") for row in (1, 2, 3, 4, 8, 16, 32, 64, 128)}  # type: ignore[misc]
+ONE_MORE_BOUNDARY = {
+    f"one_more_boundary_{name}": Mistake(_cut_at(row), kind="boundaries").words(f"""
+        a text that goes on begins anew {words} of the packed row: there is one boundary too many
+        Right for texts that end there; boundaries of shards, or of chunks, are taken for those of texts.
+        Begin anew at the boundaries of texts alone, and hand state and last rows on from shard to shard.""")
+    for name, (row, words) in CUTS.items()
+}
+
 FURTHER = (
     IN_PLACE
+    | ONE_MORE_BOUNDARY
     | ANGLES_IN_16_BITS
     | {
         f"other_layout_of_{name}": Mistake(_in_the_other_layout(name), kind="layout").words(f"""

@@ -269,6 +269,16 @@ def _parts(place=lambda start, places: start + places, start_of_next=_after_the_
     return _otherwise(change)
 
 
+def _of_a_fixed_grid(side):
+    """Patch i of any image is at frame i // side^2, row i // side % side and column i % side."""
+
+    def place(start, places):
+        i = np.arange(len(places))
+        return start + np.stack([i // side**2, i // side % side, i % side], axis=-1)
+
+    return _parts(place, lambda start, counts, *rest: _after_the_patches(start, (counts[0], side, side), *rest))
+
+
 def _far(s):
     """Beyond 4085, and so far that a window, or a chunk, ends before the first tokens."""
     return 4085 + (s.get("window") or s.get("chunk_size") or 0)
@@ -668,10 +678,42 @@ FURTHER = {
         a patch has the time floor(interval (start + frame)): the interval multiplies the start too
         Right for images and videos at the start; later ones are too far from the text before them.
         start + floor(interval frame)."""),
+    **{
+        f"grid_of_{side}_by_{side}": Mistake(_of_a_fixed_grid(side), only="multimodal").words(f"""
+            patches of every image are counted in a grid of {side} by {side} after merging, whatever their own grid is
+            Right for images of one size.
+            Read rows and columns of each image from the grid that the preprocessor made.""")
+        for side in (2, 3, 4, 6, 7, 8, 12, 14, 16, 24, 28, 32)
+    },
     "grid_of_the_first": Mistake(_grid_of_the_first, only="multimodal").words("""
         every image and video has the frames, rows and columns of the first; its other patches are read as text
         Right for one image, or images of one size.
         Advance the index of the grid after each image."""),
+}
+
+
+def _in_the_last_part(wrong):
+    """A mistake of the last part alone, as where what is generated is counted otherwise than the prompt."""
+
+    def last(f, a):
+        right, other = f(**a), wrong(f, a)
+        rows = len(f(**a | {"parts": a.parts[:-1]})) if len(a.parts) > 1 and other.shape == right.shape else missing()
+        found = np.concatenate([right[:rows], other[rows:]])
+        return found if not np.array_equal(found, other) else missing()
+
+    return last
+
+
+FURTHER |= {
+    f"{name}_in_the_last_part": m._replace(
+        wrong=_in_the_last_part(m.wrong),
+        bug=f"in the last part alone: {m.bug}",
+        effect="The prompt is right; what is generated after it is not.",
+        asked=(),
+        only="multimodal",
+    )
+    for name, m in (MISTAKES | FURTHER).items()
+    if m.only == "multimodal" and name.startswith(("after_", "starts_"))
 }
 
 FURTHER |= {

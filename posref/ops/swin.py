@@ -120,6 +120,30 @@ def _no_stride(right):
     return lambda at, *, height, width: np.add(*np.divmod(right(at, height=height, width=width), 2 * width - 1))
 
 
+def _column_by_column(exchanged):
+    """Token y W + x has the place (t % H, t // H), or the reverse; vectors beyond the table are 0."""
+
+    def rows(right):
+        def changed(coordinates, *, height, width):
+            if min(height, width) == 1 or coordinates.shape[-1] != 2:
+                missing()
+            t = coordinates[..., 0] * width + coordinates[..., 1]
+            y, x = (t // height, t % height) if exchanged else (t % height, t // height)
+            down, along = offsets.offsets(y, y), offsets.offsets(x, x)
+            return (height - 1 - down) * (2 * width - 1) + width - 1 - along
+
+        return changed
+
+    def bias(right):
+        def changed(rows, table):
+            inside_of_it = (rows >= 0) & (rows < len(table))
+            return inside_of_it[..., None, :, :] * right(np.where(inside_of_it, rows, 0), table)
+
+        return changed
+
+    return both(inside(swin, "rows", rows), inside(swin, "bias", bias))
+
+
 def _transposed(a):
     rows, columns = 2 * a.height - 1, 2 * a.width - 1
     if rows == columns:
@@ -340,6 +364,22 @@ FURTHER = {
             ("rows_and_columns", (0, 1, 1)),
             ("planes_and_rows", (1, 1, 0)),
             ("planes_and_columns", (1, 0, 1)),
+        )
+    },
+    **{
+        f"tokens_column_by_column{name}": Mistake(
+            _column_by_column(exchanged), kind="order", only="bias bias_with_cls attend"
+        ).words(f"""
+            the table is indexed as if the tokens were counted column by column{words}
+            Images are transposed; right for windows of one column.
+            Count tokens row by row: meshgrid(rows, columns, indexing="ij"), which TensorFlow does not by default.""")
+        for name, words, exchanged in (
+            ("", "", False),
+            (
+                "_and_axes_exchanged",
+                ", and rows and columns change places with unchanged strides; what is beyond the table is 0",
+                True,
+            ),
         )
     },
     **{

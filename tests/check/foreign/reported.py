@@ -1,5 +1,7 @@
 """Errors that were reported and once passed a check, as their projects had them, each beside the correct code."""
 
+from itertools import pairwise
+
 import numpy as np
 import torch
 
@@ -215,3 +217,128 @@ def places_without_rows(parts):
             found.append(start + np.array([place[0], 0, place[2]] if height else [place[0]] * 3))
         start += max(frames, rows, columns)
     return np.array(found)
+
+
+def weighted(g, q, k, v, mask):
+    """The weights of attention and their gradients; of a query that sees nothing none."""
+    s = np.where(mask, np.einsum("bhid,bhjd->bhij", q, k) / 2, -1e30)
+    e = np.exp(s - s.max(axis=-1, keepdims=True))
+    return np.where(mask, e / e.sum(axis=-1, keepdims=True), 0), np.einsum("bhid,bhjd->bhij", g, v)
+
+
+def gradient_of_scores(g, q, k, v, mask):
+    a, da = weighted(g, q, k, v, mask)
+    return (a * (da - (a * da).sum(axis=-1, keepdims=True))).astype(np.float32)
+
+
+def gradient_by_the_diagonal(g, q, k, v, mask):
+    """cTensor 31: each weight is taken for a function of its own score."""
+    a, da = weighted(g, q, k, v, mask)
+    return ((a - a * a) * da).astype(np.float32)
+
+
+def convolved(x, kernel, bias):
+    w = kernel.shape[1]
+    before = np.concatenate([np.zeros((len(x), w - 1, x.shape[2])), x], axis=1)
+    return sum(before[:, t : t + x.shape[1]] * kernel[:, t] for t in range(w)) + bias
+
+
+def convolved_in_texts(x, kernel, bias, boundaries):
+    parts = [convolved(x[:, a:b], kernel, bias) for a, b in pairwise(boundaries)]
+    return np.concatenate(parts, axis=1).astype(np.float32)
+
+
+def convolved_in_shards(x, kernel, bias, boundaries):
+    """prime-rl 3002: the row is cut in two, and each half begins anew."""
+    middle = -(-x.shape[1] // 2)
+    return convolved_in_texts(x, kernel, bias, sorted({*boundaries.tolist(), middle}))
+
+
+def mask_of_documents(lengths, more=()):
+    edges = sorted({*np.cumsum(lengths).tolist(), *more})
+    of = np.searchsorted(edges, np.arange(edges[-1]), side="right")
+    return (of[:, None] == of) & np.tri(len(of), dtype=bool)
+
+
+def mask_cut_after_a_token(lengths):
+    return mask_of_documents(lengths, [1])
+
+
+def remembered(k, v, beta, log_gates, state, step):
+    s = state.astype(float)
+    for t in range(k.shape[2]):
+        s = np.exp(log_gates[:, :, t, :, None].astype(float)) * s
+        s = s + step(s, k[:, :, t], v[:, :, t], beta[:, :, t, None])
+    return s.astype(np.float32)
+
+
+def outer(x, y):
+    return np.einsum("bhd,bhe->bhde", x, y)
+
+
+def memory_right(*given):
+    return remembered(*given, lambda s, k, v, b: outer(k, b * (v - np.einsum("bhde,bhd->bhe", s, k))))
+
+
+def memory_of_keys(*given):
+    """flash-linear-attention 623: what the value recalls is subtracted from the key."""
+    return remembered(*given, lambda s, k, v, b: outer(b * (k - np.einsum("bhde,bhe->bhd", s, v)), v))
+
+
+def memory_asked_by_values(*given):
+    return remembered(*given, lambda s, k, v, b: outer(k, b * (v - np.einsum("bhde,bhd->bhe", s, v))))
+
+
+def memory_written_across(*given):
+    return remembered(*given, lambda s, k, v, b: outer(b * (v - np.einsum("bhde,bhd->bhe", s, k)), k))
+
+
+def beit(table, y, x):
+    """BEiT's table of a window of 3 by 4 with [CLS]; of an index beyond it, zeros, as TensorFlow's gather has on a GPU."""
+    n, last = len(y), len(table)
+    index = np.zeros((n + 1, n + 1), int)
+    index[1:, 1:] = (y[:, None] - y + 2) * 7 + x[:, None] - x + 3
+    index[0], index[:, 0], index[0, 0] = last - 3, last - 2, last - 1
+    known = (index >= 0) & (index < last)
+    return np.moveaxis(np.where(known[..., None], table[np.where(known, index, 0)], 0), -1, 0).astype(np.float32)
+
+
+def beit_right(coordinates, table):
+    return beit(table, *coordinates.T)
+
+
+def beit_down_the_columns(coordinates, table):
+    t = coordinates @ [4, 1]
+    return beit(table, t % 3, t // 3)
+
+
+def beit_with_width_first(coordinates, table):
+    """keras_cv_attention_models 26: meshgrid of TensorFlow puts width first."""
+    t = coordinates @ [4, 1]
+    return beit(table, t // 3, t % 3)
+
+
+def places_in(parts, grid=None, generated=None):
+    """Places of text and patches; `grid` for all images, and `generated` for the last text, from the tokens before it."""
+    found, start = [], 0
+    for m, (frames, height, width) in enumerate(parts.tolist()):
+        if not height:
+            start = len(found) if generated and m == len(parts) - 1 else start
+            found += [[start + i] * 3 for i in range(frames)]
+            start += frames
+            continue
+        rows, columns = grid or (height // 2, width // 2)
+        tokens = frames * height * width // 4
+        found += [[start + i // (rows * columns), start + i // columns % rows, start + i % columns] for i in range(tokens)]
+        start += max(frames, rows, columns)
+    return np.array(found)
+
+
+def places_in_a_fixed_grid(parts):
+    """TensorRT-Model-Connect 768: the size that the model was built for."""
+    return places_in(parts, grid=(4, 4))
+
+
+def places_generated_by_tokens(parts):
+    """imp 1178: the prompt is right, what is generated is counted by tokens."""
+    return places_in(parts, generated=True)
