@@ -595,7 +595,33 @@ def _padded(change):
     return wrong
 
 
+def _in_int16(p):
+    return (p + 2**15) % 2**16 - 2**15
+
+
+def _int16_sums(sums):
+    """A window of positions in int16, whose ends, sums(query, key, width, keys ahead), wrap too."""
+
+    def wrong(f, a):
+        i, j = a.query_positions[..., :, None], a.key_positions[..., None, :]
+        (low, high), (least, most) = sums(i, j, a.width, a.width if a.ahead is None else a.ahead)
+        below, above = _in_int16(low) < _in_int16(high), _in_int16(least) < _in_int16(most)
+        return below & (_in_int16(j) <= _in_int16(i) if a.causal else above)
+
+    return wrong
+
+
 FURTHER = {
+    **{
+        f"int16_{where}": Mistake(_int16_sums(sums), kind="positions", only="attention.window_mask").words(f"""
+            positions and {formula} are held as 16-bit integers, which wrap at 32768
+            Right until 32767 - width, then keys are lost or seen that are far away.
+            Hold positions, and sums with them, in int32 or int64.""")
+        for where, formula, sums in (
+            ("key_plus_width", "key + width", lambda i, j, w, ahead: ((i, j + w), (j - ahead, i))),
+            ("query_minus_width", "query - width", lambda i, j, w, ahead: ((i - w, j), (j, i + ahead))),
+        )
+    },
     **{
         name: Mistake(_padded(change), bug, effect, remedy, kind="padded", only="prefix_mask")
         for name, change, bug, effect, remedy in (

@@ -693,6 +693,37 @@ def test_positions_that_wrap_beyond_the_first_probe_are_found(bits, named):
     assert [c.name for c in report.checks if c.status == "failed"] == [f"positions from {2**bits} on"]
 
 
+@pytest.mark.parametrize(
+    ("edge", "line"),
+    [(2**15, "Wrong from 32768 on: int16 ends there."), (2**16, "Wrong from 65536 on: uint16 ends there."), (30000, None)],
+)
+def test_a_dtype_that_ends_is_said_whatever_follows(edge, line):
+    report = check(biased(lambda p: np.where(p < edge, p, 3 * p + 7)), "alibi.bias", heads=3, form="signed")
+    assert not report.ok
+    assert not report.diagnosis
+    assert [each for each in report.advice if "ends there" in each] == ([line] if line else [])
+
+
+@pytest.mark.parametrize(
+    ("causal", "seen", "named"),
+    [
+        (True, lambda q, k, width: (q >= k) & (q < k + width), ["int16_key_plus_width"]),
+        (True, lambda q, k, width: (q >= k) & (q - width < k), ["int16_query_minus_width"]),
+        (False, lambda q, k, width: (q < k + width) & (q > k - width), ["int16_key_plus_width", "int16_query_minus_width"]),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.int16, np.int64])
+def test_a_window_whose_ends_wrap_is_named(dtype, causal, seen, named):
+    def mask(query_positions, key_positions):
+        q, k = query_positions.astype(dtype)[..., :, None], key_positions.astype(dtype)[..., None, :]
+        return seen(q, k, dtype(1024))
+
+    report = check(mask, "attention.window_mask", width=1024, causal=causal)
+    assert report.ok == (dtype is np.int64), report
+    assert [finding.name for finding in report.diagnosis] == ([] if report.ok else named)
+    assert any("ends there" in each for each in report.advice) != report.ok
+
+
 def test_positions_that_end_are_found_in_float16():
     def ends(x, positions):
         return rotate(x, np.minimum(positions, 2**20 - 1)).astype(np.float16)

@@ -34,6 +34,7 @@ ABSOLUTE = (
     "Right from 0 on.",
     "Compute with positions as given.",
 )
+TYPES = {2**15: "int16", 2**16: "uint16"}  # by the first whole number that they do not hold
 ODD = "odd positions near 2^24"
 
 
@@ -84,8 +85,9 @@ def _far_positions_failed(
     report: Report, caller: Caller, first: engine.Question, question: engine.Question, names: list[str], end: int, right: int
 ) -> None:
     """Say from where on positions are wrong, and whether they end or wrap there, or show what the first output hid."""
+    at = partial(probe.stretched, first.a, names=names)
+    typed = _type_that_ends(caller, question, lambda last: at(end=last), end, right) if end in probe.ENDS else ""
     if end not in probe.ENDS:
-        at = partial(probe.stretched, first.a, names=names)
         end = last_position(_least(caller, question, lambda last: at(end=last), last_position(question.a, names), right), names)
     got, ways = _answered(caller, question), common.ends(end, names)
     if end % 100 and end % 256 and _short(got.max()):  # no length ends there
@@ -101,12 +103,30 @@ def _far_positions_failed(
             break
     if end <= probe.EXACT or any(finding.name in ways for finding in part.diagnosis):
         failed(report, f"positions from {end} on", part)
+        table = any(finding.name.startswith("positions_end") for finding in part.diagnosis)
+        report.advice += [typed] if typed and not table else []
         report.advice.append(
             "If positions end there by intent, raise an error beyond, or pass max_position= with the last one."
         )
     else:
         beyond = f"wrong from {end} on, by no mistake that is known, where float32 does not hold every position"
         report.skipped("far positions", f"{beyond}; all else was checked below")
+
+
+def _type_that_ends(caller: Caller, question: engine.Question, at: Callable[[int], Arguments], end: int, right: int) -> str:
+    """Which dtype ends where positions, or their sums with a width, begin to be wrong; nothing where none ends there."""
+    try:
+        beyond = later_question(caller.op, at(end + 1), question.models)
+        if is_right(beyond, _answered(caller, beyond)):
+            return ""
+        wrong = last_position(_least(caller, question, at, end + 1, right))
+    except (Misbehaved, ValueError):
+        return ""
+    less = {0: ""} | {
+        n: f" = {wrong + n} - {name}" for name, n in question.a.items() if name in probe.LIMITS and type(n) is int
+    }
+    lines = (f"Wrong from {wrong}{words} on: {TYPES[wrong + n]} ends there." for n, words in less.items() if wrong + n in TYPES)
+    return next(lines, "")
 
 
 def _short(number: float) -> bool:
