@@ -495,12 +495,17 @@ def _of_trims(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
 def _of_rings(a: Arguments, past: int) -> Iterator[tuple[str, Mistake]]:
     """What can happen to a window whose keys stand in a ring: that of each position at its remainder by the size."""
     total, window = a.key_positions.shape[1], a.window
-    if window is None or past < window:
+    if window is None or total <= window:
         return
     near, new = _near(a.query_positions, a.key_positions, window), np.arange(past, total)
     left = near & (np.arange(total) >= total - window)
     words = "new keys are written to the ring before all queries have read: they overwrite keys that the first of them see"
-    yield "ring_overwritten_before_it_is_read", _mistake(words, "Read the ring and the new keys, then write.", mask=left)
+    yield (
+        "ring_overwritten_before_it_is_read",
+        _mistake(words, "Read the ring and the new keys, then write.", mask=left, window=None),
+    )
+    if past < window or past % window == 0:  # rows in the order of their positions
+        return
     old = np.arange(past - window, past)
     ring = old[np.argsort(old % window)]
     ways = {"dropped": 1, "masked": 0} | ({"cut_to_the_window": len(new), "cut_and_masked": len(new)} if len(new) > 1 else {})

@@ -398,6 +398,17 @@ class Shared(Cache):
         self.store[name] = value
 
 
+class WritesBeforeItReads(Ring):
+    """All but the first call write to the ring, then read it."""
+
+    def append(self, **new):
+        first = self.n
+        super().append(**new)
+        if first:
+            self.k, self.v = (self.rows[name][:, :, : self.n] for name in ("k", "v"))
+            self.at = self.rows["at"][:, : self.n]
+
+
 class Counts(Movable):
     """Numbers of tokens are kept beside the arrays, and positions follow from them after a beam step or a trim."""
 
@@ -510,6 +521,7 @@ WRONG = [
     (but(Static, "ValuesNotTrimmed", trimmed=("k", "at")), "rejected tokens, call 3", "v_not_trimmed"),
     (but(Static, "MaskNotTrimmed", trimmed=("k", "v")), "rejected tokens, call 3", "mask_not_trimmed"),
     (but(Movable, "NoRows", reorder=lambda self: None), "beams, call 3", None),
+    (WritesBeforeItReads, "chunks, call 2", "ring_overwritten_before_it_is_read", 5),
     (but(Ring, "DroppedByPlace", dropped=1), "chunks, call 3", "ring_dropped_by_place", 5),
     (but(Ring, "MaskedByPlace", by_place=True), "steps, call 4", "ring_masked_by_place", 5),
     (but(Ring, "CutByPlace", dropped=2), "chunks, call 3", "ring_cut_to_the_window_by_place", 5),
