@@ -35,6 +35,7 @@ from posref.check.stages.shapes import (
     other_shapes,
     trained_lengths,
 )
+from posref.check.stages.tiles import empty_tiles
 from posref.check.tensors import dtype_name
 from posref.check.verdict import ALL, blind, decided, judged
 from posref.check.wrong_elements import columns
@@ -140,6 +141,7 @@ def check(
         low_scores(report, caller, question)
         far_scores(report, caller, question)
         other_masks(report, caller, settings, question)
+        empty_tiles(report, caller, op, settings, question)
         check_gradient(report, caller, op, a)
         if seed is not None:
             seeded(report, caller, settings, question, seed)

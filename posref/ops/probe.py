@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -235,6 +235,39 @@ def scattered(mask: np.ndarray) -> np.ndarray:
     """
     rows, keys = np.indices(mask.shape)[-2:]
     return (painted(mask.shape, 3) > 0) | (keys == rows % min(2, mask.shape[-1]))
+
+
+TILES = (4, 8, 16, 32, 64, 128, 256)  # keys that a kernel loads at once
+
+
+def stretches(keys: int) -> list[tuple[int, int]]:
+    """Stretches of keys to hide so that a tile is empty, from short to long: the first keys, the last keys, keys in the middle
+    from a multiple of the tile on, and those between 4 sinks at the start and a window of 4 keys at the end.
+
+    >>> stretches(12)
+    [(0, 4), (4, 8), (8, 12), (0, 8), (4, 12)]
+    """
+    middle = 1 << max(keys.bit_length() - 2, 0)
+    found = [(4, keys - 4), *((middle, middle + tile) for tile in TILES if tile <= middle)]
+    found += [(start, start + tile) for tile in TILES if tile < keys for start in (0, keys - tile)]
+    return sorted({(start, end) for start, end in found if start < end <= keys}, key=lambda each: (each[1] - each[0], each))
+
+
+def hiding(shape: tuple[int, ...], hidden: Sequence[tuple[int, int]]) -> np.ndarray:
+    """A mask whose last rows hide one stretch of keys each; rows before these see 3 keys, a sliding window.
+
+    >>> hiding((4, 5), [(0, 4), (3, 5)]) * 1
+    array([[1, 1, 0, 0, 0],
+           [1, 1, 1, 0, 0],
+           [0, 0, 0, 0, 1],
+           [1, 1, 1, 0, 0]])
+    """
+    (queries, keys), rows = shape[-2:], int(np.prod(shape[:-1]))
+    back = np.maximum(np.arange(rows) % queries + keys - queries, 0)[:, None] - np.arange(keys)
+    mask = (back >= 0) & (back < 3)
+    for row, (start, end) in enumerate(hidden, rows - len(hidden)):
+        mask[row] = (np.arange(keys) < start) | (np.arange(keys) >= end)
+    return mask.reshape(shape)
 
 
 APART = (2**16, 2**15, 2**11)  # where whole numbers of 16 bits end, and where float16 has no odd ones

@@ -141,6 +141,7 @@ def with_a_maximum_of_at_least(least):
         (masked_as(-np.inf), None),
         (masked_as(-1e4, add=True), None),
         (with_a_maximum_of_at_least(0.0), "exp_underflows"),
+        (with_a_maximum_of_at_least(-65504.0), "exp_underflows"),
         (with_a_maximum_of_at_least(-np.inf), None),
     ],
 )
@@ -166,7 +167,7 @@ def turned_first(attend):
     return rotated
 
 
-@pytest.mark.parametrize(("least", "names"), [(0.0, ["exp_underflows"]), (-np.inf, [])])
+@pytest.mark.parametrize(("least", "names"), [(0.0, ["exp_underflows"]), (-1e5, ["exp_underflows"]), (-np.inf, [])])
 @pytest.mark.parametrize(("made", "op"), [(softmax_of, "attention.softmax"), (turned_first, "rope.attend")])
 def test_scores_far_from_0_are_asked_where_scores_are_given_or_rotated(made, op, least, names):
     settings = {"scale": SCALE, "layout": "half", "dim": 8} if op == "rope.attend" else {}

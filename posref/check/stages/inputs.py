@@ -9,8 +9,16 @@ import numpy as np
 from posref import attention
 from posref.check import engine, general
 from posref.check.call import Caller, Misbehaved, output
-from posref.check.report import Report
-from posref.check.stages.later_questions import failed, features, question_with, reshaped
+from posref.check.report import Finding, Report
+from posref.check.stages.later_questions import (
+    failed,
+    features,
+    is_right,
+    later_question,
+    models_after,
+    question_with,
+    reshaped,
+)
 from posref.check.verdict import judged
 from posref.ops import Arguments, Mistake, NotHere, common, inside, missing, probe, result, using
 from posref.ops.variation import steps
@@ -54,7 +62,8 @@ def fine_numbers(report: Report, caller: Caller, first: engine.Question) -> None
         )
 
 
-NEAR = (-20000.0, 20000.0, -200.0, 200.0)  # below and above what stands for masked scores, and where exp ends in float32
+# below and above what stands for masked scores and for the least maximum, and where exp ends in float32
+NEAR = (-20000.0, 20000.0, -200.0, 200.0, -1000000.0)
 
 
 def _masked_as(number: float) -> Any:
@@ -69,13 +78,13 @@ def _masked_as(number: float) -> Any:
 
 
 FINITE_MASKS = {
-    f"masked_scores_above_{2 * number:g}": Mistake(
+    f"masked_scores_above_{2 * number:.0f}": Mistake(
         _masked_as(number),
-        f"masked scores are a finite number between {2 * number:g} and {number / 50:g}: rows whose scores are all below it see "
-        "masked keys",
+        f"masked scores are a finite number between {2 * number:.0f} and {number / 50:g}: rows whose scores are all below it "
+        "see masked keys",
         remedy="Use minus infinity, or the least number of the dtype.",
     )
-    for number in (-100.0, -10000.0)
+    for number in (-100.0, -10000.0, -500000.0)
 }
 LARGEST = 1024  # result of the question about large features: far below the end of float16, above that of 8-bit formats
 
@@ -129,7 +138,33 @@ def far_scores(report: Report, caller: Caller, first: engine.Question) -> None:
         return
     near = np.resize(NEAR, a[next(iter(far))].shape[-2])[:, None]
     words = f"scores near {', '.join(f'{number:g}' for number in NEAR)}"
-    _contents(report, caller, first, Arguments(a | far), words, lambda got: FINITE_MASKS | _lost_rows(got, near))
+    try:
+        got = caller(Arguments(a | far))
+    except Misbehaved as error:
+        report.skipped(words, str(error))
+        return
+    if not _zeros_within_bounds(report, words, first, Arguments(a | far), got, near):
+        _contents(
+            report, caller, first, Arguments(a | far), words, lambda got: FINITE_MASKS | _lost_rows(got, near), lambda _: got
+        )
+
+
+def _zeros_within_bounds(
+    report: Report, name: str, first: engine.Question, a: Arguments, got: np.ndarray, near: np.ndarray
+) -> bool:
+    """Say so where whole rows are exactly 0, which no rounding makes of weights, but may be within bounds so far from 0."""
+    right = first.op.spec(**a)
+    if got.shape != right.shape or got.ndim < 2:
+        return False
+    size = np.abs(right).max(axis=-1, keepdims=True, initial=0)
+    lost = ~got.any(axis=-1, keepdims=True) & (size > 2.0**-20 * size.max(initial=0))
+    if not lost.any() or not is_right(later_question(first.op, a, models_after(report, first)), got):
+        return False
+    ((name, mistake),) = _lost_rows(np.where(lost, got, 1), near).items()
+    report.failed(name, f"{lost.sum()} of {lost.size} rows are 0")
+    report.diagnosis.append(Finding(name, mistake.bug, mistake.remedy))
+    report.advice.append(mistake.remedy)
+    return True
 
 
 def _far_scores(a: Arguments) -> dict[str, np.ndarray]:
@@ -141,7 +176,7 @@ def _far_scores(a: Arguments) -> dict[str, np.ndarray]:
     if not {"q", "k", "scale"} <= a.keys() or ({"base", "frequencies"} & a.keys() and len(places) < 2):
         return {}
     q = np.resize(NEAR, a.q.shape[-2])[:, None] / (np.abs(a.scale) * a.k.shape[-1]) * np.ones_like(a.q)
-    far = {"q": q.astype(np.float32).astype(float), "k": 1 + a.k / 16}  # who adds -10000 to masked scores hides them here too
+    far = {"q": q.astype(np.float32).astype(float), "k": 1 + a.k / 1024}  # who adds -10000 to masked scores hides them here too
     return far | {name: np.zeros_like(a[name]) for name in places if {"base", "frequencies"} & a.keys()}
 
 

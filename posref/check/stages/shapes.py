@@ -69,7 +69,7 @@ def other_shapes(
     tried: dict[str, engine.Question] = {}
     beyond: list[str] = []
     models = models_after(report, first)
-    for shape in _shapes(op, settings, shapes) if report.ok else ():
+    for shape in extents_that_differ(op, settings, shapes) if report.ok else ():
         a = changed(op.make(**settings | shape))
         words = ", ".join(f"{key}={value}" for key, value in shape.items()) + more
         question = later_question(op, a, models)
@@ -205,7 +205,7 @@ def distinguished(report: Report, caller: Caller, op: Op, settings: dict[str, An
     left = [finding.name for finding in report.diagnosis]
     if not set(left) <= op.mistakes.keys():
         return
-    elsewhere = chain(({"max_position": end} for end in _ends(caller, first)), _shapes(op, settings, BATTERY))
+    elsewhere = chain(({"max_position": end} for end in _ends(caller, first)), extents_that_differ(op, settings, BATTERY))
     for change in elsewhere if len(left) > 1 else ():
         question = later_question(op, op.make(**settings | change), first.models)
         try:
@@ -261,7 +261,7 @@ def _outputs(caller: Caller, op: Op, settings: dict[str, Any], first: engine.Que
     """A longer text without gaps, and its output; `beyond`: then a step behind many keys of a cache too."""
     asked = [(_without_gaps(first.a), probe.dense, " without gaps"), (BATTERY[-1], lambda a: a, "")]
     for shape, change, gaps in asked[: 1 + beyond]:
-        for extents in _shapes(op, settings, [shape]):
+        for extents in extents_that_differ(op, settings, [shape]):
             question = later_question(op, change(op.make(**settings | extents)), first.models)
             words = ", ".join(f"{key}={value}" for key, value in extents.items())
             with suppress(Misbehaved):
@@ -296,7 +296,7 @@ def _fits(question: engine.Question, got: np.ndarray, name: str, mistake: Mistak
     return question.fits(got, elsewhere, mistake.wrong) if answer is not None and answer.shape == got.shape else None
 
 
-def _shapes(op: Op, settings: dict[str, Any], shapes: Iterable[dict[str, int]]) -> Iterator[dict[str, int]]:
+def extents_that_differ(op: Op, settings: dict[str, Any], shapes: Iterable[dict[str, int]]) -> Iterator[dict[str, int]]:
     """The extents that change an array of this op; those that were chosen, or are settings of the op, stay."""
     sizes = _extents(op.make(**settings))
     own = {*settings, *inspect.signature(op.spec).parameters} | ({"heads"} if settings.get("key_heads") else set())
