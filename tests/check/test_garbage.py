@@ -19,7 +19,7 @@ from posref.check.ranged import models
 from posref.check.report import Report
 from posref.check.rotary.phases import stages
 from posref.check.stages.later_questions import decides, later_question
-from posref.check.stages.shapes import BATTERY, LARGE, _shapes
+from posref.check.stages.shapes import BATTERY, LARGE, extents_that_differ
 from posref.check.verdict import SHORT, decided, judged
 from posref.check.wrong_elements import of_a_part
 from tests import golden, own
@@ -151,7 +151,7 @@ def test_diagnose_refuses_garbage(case, dtype):
 def of_shapes(op, dtype):
     """Questions after the first at other shapes, in the models that an output of this dtype may need."""
     numbers = settings(op)
-    for shape in _shapes(op, numbers, BATTERY + LARGE):
+    for shape in extents_that_differ(op, numbers, BATTERY + LARGE):
         arguments = op.make(**numbers | shape)
         if np.isfinite(tensors.round_to(np.asarray(op.spec(**arguments)).real, dtype)).all():
             question = later_question(op, arguments, models(dtype, arguments))
