@@ -1,5 +1,7 @@
 """ALiBi: what an implementation can be asked for, and how it goes wrong."""
 
+# Over budget: words for each of the three forms
+
 import numpy as np
 
 from posref import attention
