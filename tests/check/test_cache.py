@@ -528,7 +528,7 @@ WRONG = [
 ]
 
 
-@every(WRONG, name=lambda case: case[0].__name__)
+@every(WRONG, name=lambda case: case[0].__name__, parts=3)
 def test_a_wrong_cache_fails_where_it_goes_wrong(new, where, name, *window):
     moved = where.startswith(tuple(each for own in METHODS.values() for each in own))  # other histories are asked above
     with patch.dict(HISTORIES, clear=moved):
