@@ -17,13 +17,7 @@ from posref.check.stages.shapes import _edge
 from posref.ops import Arguments
 from tests.every import every
 
-WINDOW = {"width": 8, "causal": True}
 OPS = [op for system in ops.names() for op in ops.system(system).values()]
-
-
-def one_window_for_all(query_positions, key_positions):
-    offsets = query_positions[..., :, None] - key_positions[..., None, :]
-    return (offsets >= 0) & (query_positions[..., -1:, None] - key_positions[..., None, :] < 8)
 
 
 def outputs_for_inputs(x, kernel, state):
@@ -35,7 +29,6 @@ def outputs_for_inputs(x, kernel, state):
 @pytest.mark.parametrize(
     ("fn", "name", "settings", "sentence"),
     [
-        (one_window_for_all, "attention.window_mask", WINDOW, ("row 0", "query_positions[:, [0, 4]]", "query_positions[:, 0]")),
         (outputs_for_inputs, "convolution.keep", {}, ("", "kernel", "no entry of kernel")),
     ],
 )
