@@ -100,7 +100,7 @@ def test_the_first_tile_that_is_lost_is_said(tile):
     assert check(partial(tiled, tile=tile), "attention.attend", scale=SCALE).ok
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("bfloat16", marks=pytest.mark.slow), "float16"])
 def test_right_attention_passes_in_few_bits(dtype):
     torch = pytest.importorskip("torch")
     to = lambda x: torch.from_numpy(x).to(getattr(torch, dtype))  # noqa: E731
