@@ -205,7 +205,7 @@ def test_an_honest_cache_passes(new, more):
     assert report.checks[len(HISTORIES) + ("window" in more)].name == "reorder(rows) and trim(n)"
 
 
-@every(MOVABLE, name=lambda case: case[0].__name__)
+@every(MOVABLE, name=lambda case: case[0].__name__, parts=2)
 def test_a_cache_is_reordered_and_trimmed_where_it_can_be(new, more):
     report, narrow = check_cache(new, **ASKED, **more), more.get("window", 16) < 16
     assert report.ok, str(report)

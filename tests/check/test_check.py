@@ -804,7 +804,7 @@ def test_products_of_sinusoids_are_an_honest_sandwich():
     assert not twice.ok
 
 
-@pytest.mark.parametrize("n_key", [7, 33])
+@pytest.mark.parametrize("n_key", [7, pytest.param(33, marks=pytest.mark.slow)])
 def test_a_field_of_hundreds_of_steps_is_not_accused(n_key):
 
     def field(start, times):
