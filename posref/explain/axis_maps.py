@@ -41,6 +41,15 @@ def _split(entries, sections):
     return [("hw"[t >= entries // 2], t) for t in range(entries)]
 
 
+def _thirds(entries, sections):
+    return [(axis, t) for axis in "thw" for t in range(entries)]
+
+
+def _in_turn(entries, sections):
+    """Row and column in turn, each pair with its own frequency, as NeoMME."""
+    return [("hw"[t % 2], t) for t in range(entries)]
+
+
 def _alternating(entries, sections):
     return [("wh"[t % 2], t // 2) for t in range(2 * entries)]
 
@@ -56,4 +65,6 @@ RULES = {
     "wh_from_one": _columns_then_rows,
     "hw_split": _split,
     "wh_alternating": _alternating,
+    "thirds": _thirds,
+    "in_turn": _in_turn,
 }

@@ -19,7 +19,8 @@ A row says what a configuration does not: `like` another row, then what differs.
     without     what stands there where a file has none
     forward     the positions that the module takes, where they are not 0, 1, 2, ..
     kinds       rule of the layers (posref.explain.layer_kinds); layers: the key that counts them, where it is another one
-    window      which kinds see a window: its key, what is added to it, whether it reaches to both sides
+    window      which kinds see a window: its key, what is added to it, whether it reaches to both sides; after: the same of
+                later keys
     stretched   kinds whose patches are counted so that the columns of the picture have the places of those of one window
     nope        which kinds do not rotate, or the key of a list
     class       the type whose code transformers has, where transformers has no type of this name
@@ -32,13 +33,16 @@ A row says what a configuration does not: `like` another row, then what differs.
     more_key_heads  kinds with that many times the key heads of the file
     decoder_if  the key of the file that makes an encoder a decoder
     asks        False where generate() never gives this module positions
+    keys_times  a number that multiplies keys before their product with queries
+    around      of distances: keys of the size of a chunk, and of the keys that a query sees to the left and to the right
+    long_window the window of every second layer with a window, where no key says its own
     norm        of queries and keys, not of latents they are made of: before or after the rotation; norm_if: a boolean key of
                 the file that decides it; norm_of: "turned" layers alone, or kinds
     indexer     how it reads pairs; shared_selection: the file says which layers have none and take the keys of the last one
     grid        of Swin: keys of the sides of the picture and of a patch; stages: equal, where no stage merges patches
     shifts      of windows: everywhere, or in no layer that one window covers: by the picture, by the file's image_size, or by
                 one picture, where all have one size
-    file        the part of modeling_FILE.py that is not the module's name
+    file        the part of modeling_FILE.py that is not the module's name, or a whole name with .py
     cached      positions after a cache, for models that do not continue the count
     state       layers that keep a state (posref.explain.state_layers): the op of posref.state, formulas of its arguments in the
                 trained numbers, sizes, and the convolution before it
@@ -72,6 +76,7 @@ The source of a row is models/MODULE/modeling_MODULE.py of transformers, with th
 `UNKNOWN` is the row of every other type: nothing is said about it.
 """
 
+import math
 from typing import Any
 
 UNKNOWN = {"encoding": None}
@@ -513,6 +518,21 @@ FAMILIES: dict[str, dict[str, Any]] = {
         },
         "norm": "before",
     },
+    "neomme": {
+        "like": "llama",
+        "partial": 1.0,
+        "kinds": {"every": 6, "also": (-1,)},
+        "long_window": 1024,
+        "axes": "in_turn",
+        "parameters": "filled",
+        "without": {
+            "full_attention": {"rope_type": "default", "rope_theta": 1000000.0, "partial_rotary_factor": 0.25},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 1.0},
+        },
+        "norm": "before",
+        "causal": False,
+        "patches": "row and column of each patch, which the processor counts; tokens of a text have their place on both axes",
+    },
     "zaya": {
         "like": "llama",
         "partial": 1.0,
@@ -936,6 +956,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
     "step3p5_vision": {"like": "axial", "axes": "wh", "input": "learned"},
     "inkling2_vision": {"like": "axial", "axes": "wh_from_one", "input": "learned", "layout": "interleaved"},
+    "minimax_m3_vl_vision": {"like": "axial", "axes": "thirds"},
     "kimi_k25_vision": {"like": "axial", "layout": "half", "axes": "wh_alternating"},
     "llama4_vision_model": {
         "like": "axial",
@@ -1133,6 +1154,29 @@ FAMILIES |= {
     "semantic": {"like": "learned_causal", "rows_key": "block_size", "asks": False},
     "coarse_acoustics": {"like": "semantic"},
     "fine_acoustics": {"like": "semantic", "causal": False},
+    "moshi_depth": {
+        "like": "llama",
+        "encoding": "none",
+        "kinds": {"keys": ()},
+        "causal": None,
+        "asks": False,
+        "mask": "not described: earlier codebooks where attention_mask is given; without it eager attention hides nothing. "
+        "Each codebook has projections of its own, which order them (modeling_moshi.py)",
+    },
+    "vjepa2": {
+        "like": "learned",
+        "encoding": "two_angles_per_pair",
+        "base": 10000.0,
+        "towers": {
+            "predictor": {
+                "keys": {
+                    "hidden_size": "pred_hidden_size",
+                    "num_attention_heads": "pred_num_attention_heads",
+                    "num_hidden_layers": "pred_num_hidden_layers",
+                }
+            }
+        },
+    },
     "big_bird": {"like": "learned"},
     "bigbird_pegasus": {"like": "blenderbot"},
     "luke": {
@@ -1181,6 +1225,15 @@ FAMILIES |= {
         "head": "resampler_head_dim",
         "sees": {"": "and the tokens of the vision encoder, in the same softmax (modeling_idefics2.py)"},
     },
+    "idefics_perciever": {
+        "like": "idefics2_perceiver",
+        "only": {"use_resampler": (True,)},
+        "norm": "before",
+        "norm_if": "qk_layer_norms_perceiver",
+        "file": "perceiver.py",
+        "sees": {"": "and the tokens of the vision encoder, in the same softmax (perceiver.py)"},
+    },
+    "idefics_vision": {"like": "learned", "file": "vision.py"},
     "perceiver": {
         "like": "learned",
         "encoding": "unordered",
@@ -1274,6 +1327,17 @@ FAMILIES |= {
             "bias, tokens count from 0, and patches, which follow them and have a table of their own, from 0 again"
         ),
     },
+    "lilt": {
+        "like": "learned_roberta",
+        "also": "layout_stream",
+        "text": "in both streams; that of boxes also reads tables of x0, y0, x1, y1, height and width of the box of a token",
+    },
+    "bros": {"like": "learned", "also": "box_offsets", "only": {"is_decoder": (False,)}},
+    "tvp": {
+        "like": "learned",
+        "text": "counted from 0; 10 trained tokens, which stand before them, have no row; a place of the picture, which is the "
+        "mean of all frames, has the row of its row and the row of its column, of two other tables",
+    },
     "mpnet": {"like": "learned_roberta", "also": "t5", "only": {"relative_attention_num_buckets": (32,)}},
     "pix2struct_vision_model": {
         "like": "learned",
@@ -1357,6 +1421,36 @@ FAMILIES |= {
         "like": "granite_speech_encoder",
         "head": "head_dim",
         "vectors": ("max_position_embeddings", "max_position_embeddings", "i - j"),
+    },
+    "gemma3n_audio": {
+        "like": "learned",
+        "encoding": "distances",
+        "stacks": "gemma3n_audio",
+        "scale": "softplus",
+        "softcap": "conf_attention_logit_cap",
+        "around": ("conf_attention_chunk_size", "conf_attention_context_left", "conf_attention_context_right"),
+        "window": {
+            "key": "conf_attention_context_left",
+            "plus": 0,
+            "after": ("conf_attention_context_right", 1),
+            "stack": "",
+        },
+    },
+    "gemma4_audio": {
+        "like": "gemma3n_audio",
+        "stacks": "one",
+        "keys_times": math.log(1 + math.e) / math.log(2),
+        "softcap": "attention_logit_cap",
+        "around": ("attention_chunk_size", "attention_context_left", "attention_context_right"),
+        "window": {"key": "attention_context_left", "plus": -1, "after": ("attention_context_right", 0), "stack": ""},
+    },
+    "phi4_multimodal_audio": {
+        "like": "learned",
+        "encoding": "offsets",
+        "stacks": "phi4_audio",
+        "chunk": 500,
+        "only": {"bias_symmetric": (False,), "chunk_size": (-1,)},
+        "sees": {"": "padding is not hidden: 1 is added to each score of a token, and 0 to that of padding"},
     },
     "wav2vec2-conformer": {"like": "conformer", "only": {"position_embeddings_type": ("relative",)}},
     "fastspeech2_conformer": {"like": "conformer", "stacks": "fastspeech2", "cross": False},

@@ -78,38 +78,24 @@ REASONS = {
         "a learned bias for each distance of rows and columns, without sign": "levit",
         "convolutions in the predictor of durations, which read neighbours in order": "vits",
         "T5's buckets within a segment, and one row of the table for each pair of other segments": "cpmant",
-        "a learned table at the input; projected sinusoids of the differences between boxes meet the queries": "bros",
         "Transformer-XL's terms within chunks of frames; not compared, since its eager attention gives NaN": (
             "nemotron_asr_streaming_encoder"
         ),
         "a model of timm at the input, then RoPE; not compared, since its module needs timm": "pe_video_encoder",
         "sinusoids at the input, counted on by the decoder from context_length; queries are chosen by their scores": "informer",
-        "RoPE of row and column in turn, and windows on both sides": "neomme",
         "2-D sinusoids, which a network scales in each layer, are added to queries and keys; sinusoids of the boxes of objects "
         "stand beside their features": "dab-detr",
         "rotations in the first head alone, and masks of blocks": "qwen2_5_omni_dit",
-        "rotations by frame, by row and by column, each of a third of a head": "minimax_m3_vl_vision",
-        "thirds of a head by frame, row and column; no rotation: the two features of a pair turn by different frequencies": (
-            "vjepa2"
-        ),
+        "the pooler of the classifier has attention without a term for position": "vjepa2",
         "rotations by row and column of queries and keys, of which convolutions join several": "efficientloftr",
         "part of queries, keys and values rotates": "clvp_encoder",
-        "terms of sinusoids of the distance, as in Transformer-XL, within blocks of frames": "gemma3n_audio gemma4_audio",
-        "a learned bias for each offset up to bias_max_distance, and convolutions": "phi4_multimodal_audio",
         "neighbourhood attention with a learned bias for each offset; not compared, since its module needs natten": "dinat",
         "Inkling's bias, of queries and keys whose lengths are cut, with sinks made of the tokens": "inkling2_text",
-        "rows of codebooks: each of them has weights of its own": "moshi_depth",
         "a learned table at the input; layers see windows of the picture": "hiera",
-        "a learned table at the input; not compared, since transformers makes no module of this configuration alone": (
-            "idefics_vision"
-        ),
         "a learned table at the input, and heads of 64 features; not compared, since its attention is one call of PyTorch": (
             "bridgetower_vision_model"
         ),
-        "learned tables of tokens, and of frames, rows and columns of a video": "tvp",
-        "learned tables of places and of boxes in two streams, whose scores are added": "lilt",
         "a learned table of tokens; objects have projections of their boxes": "lxmert",
-        "trained latents read the patches, which have no term here": "idefics_perciever",
         "the mean of a group of patches reads them; it has no term for position": "molmo2_adapter",
         "convolutions and sinusoids at the input of sound, sinusoids at that of text; learned vectors for offsets": "speecht5",
         "latent attention with RoPE; windowed layers have widths, heads and a base of their own (swa_ keys)": "dots3_note_text",

@@ -50,6 +50,7 @@ PACKED = (
 SEGMENTS = {
     **dict.fromkeys(PACKED.split(), "patches of one picture, or of one frame of a video, see each other"),
     "kimi_k25": "patches of one picture, or of one video, see each other",
+    "minimax_m3_vl": "patches of one picture, or of one video, see each other",
     "pixtral": "patches of one picture see each other",
 }
 # modules whose layers also attend to an encoder where add_cross_attention is set

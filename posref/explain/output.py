@@ -113,7 +113,7 @@ def place(group):
 
 def of_a_picture(group):
     """Whether these layers rotate by rows and columns alone."""
-    return bool(group.axes) and "t" not in group.axes
+    return bool(group.axes) and not group.positions["forward"]
 
 
 def of_text(explained):
@@ -165,7 +165,7 @@ def _written(group):
     """The group, if code of one table and one position per token is its rotation; ValueError that says what it is instead."""
     if group.axes:
         raise ValueError(
-            f"tokens of these layers have three positions (axes {group.order}): the code printed here has one; "
+            f"tokens of these layers have {len({*group.axes})} positions (axes {group.order}): the code printed here has one; "
             "posref.rotary.axes computes this rotation"
         )
     if group.frequencies_long is not None:

@@ -267,6 +267,14 @@ def _step3p5(settings, kinds):
     return result
 
 
+def _filled(settings, kinds):
+    """The dictionary of each kind of layer, and the values of the class for keys that it lacks."""
+    found = _dictionary(settings, "rope_parameters") or {}
+    base = {"rope_theta": settings["rope_theta"]} if settings.given("rope_theta") else {}
+    usual = {kind: Keys({}, "", settings.read) | settings.family["without"][kind] | base for kind in kinds}
+    return {kind: _standard(settings, usual[kind] | (found.get(kind) or {}), flat=False) | NESTED for kind in kinds}
+
+
 def _ultrabert(settings, kinds):
     return _as_given(settings, kinds)
 
@@ -299,6 +307,7 @@ RULES = {
     "deepseek_v4": _deepseek_v4,
     "step3p5": _step3p5,
     "ultrabert": _ultrabert,
+    "filled": _filled,
     "axial": _axial,
     "llama4_vision": _llama4_vision,
     "esm": _fixed(10000.0, "rope_theta"),

@@ -21,6 +21,16 @@ def heads(settings, i):
     return queries, whole // group if type(group) is int and group > 0 and whole else _listed(settings, "posref_key_heads", i)
 
 
+def window(settings, kinds, i):
+    """Keys on a side of layer i: of NeoMME's layers with a window every second has the long one, if no key says its own."""
+    given, usual = settings["per_layer_config"], settings.count("sliding_window")
+    if given is not None:
+        return (given.get(str(i)) or {}).get("sliding_window", usual)
+    if kinds[i] != "sliding_attention":
+        return None
+    return settings.family["long_window"] if kinds[:i].count("sliding_attention") % 2 else usual
+
+
 def shares_its_selection(settings, i):
     """Whether layer i has no indexer and takes the keys of the last layer with one (configuration_glm_moe_dsa.py)."""
     listed, pattern = settings["indexer_types"], settings["index_topk_pattern"]

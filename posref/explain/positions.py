@@ -23,6 +23,7 @@ TIMES = "position_ids.multimodal(parts, merge=.., convention=..): time, row and 
 PATCHES = {
     None: "one row of the table for each patch",
     "hw_centred": "row and column of the centre of each patch, from -1 to 1, times 2 pi",
+    "thirds": "axes.grid(frames, height, width): frame, row and column of each patch, in the order of the patches",
     "wh_from_one": "column and row of each patch, counted from 1",
 }
 
@@ -31,6 +32,8 @@ def positions(settings, group):
     """The positions of one set of layers, or None where none enter."""
     if group.encoding in ("none", "convolution_input", "unordered"):
         return None
+    if group.encoding == "two_angles_per_pair":
+        return _answers(images=PATCHES["thirds"])
     if group.encoding == "sinusoidal_2d_counted":
         return _answers(images="axes.grid(height, width): row and column of each patch of the last feature map, from 0")
     if group.encoding.startswith(("sinusoidal_2d", "object_queries")):
@@ -50,7 +53,7 @@ def positions(settings, group):
         forward=forward,
         generate=TOKENS if alone and settings.family.get("asks", True) and group.encoding != "alibi" else None,
         cached=settings.family.get("cached", _cached(forward)) if group.causal else None,
-        images=TIMES if group.axes else settings.family.get("patches"),
+        images=settings.family.get("patches", TIMES if group.axes else None),
     ) | ({"text": text} if text else {})
 
 
@@ -61,7 +64,7 @@ def _answers(forward=None, generate=None, cached=None, images=None):
 def _of_a_picture(settings, group):
     axes = group.axes
     pictured = "image_size" in settings.facts.get("defaults", {}) and "text" not in settings.family
-    return "t" not in axes if axes else pictured
+    return pictured if not axes or "t" in axes else settings.family["axes"] != "in_turn"
 
 
 def _forward(settings, group):

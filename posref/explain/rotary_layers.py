@@ -61,9 +61,12 @@ def _rotary(settings):
             layer = describe(kind, turned, _base_of(settings, i))
             heads, key_heads_of_layer = per_layer.heads(settings, i)
             layer = replace(layer, heads=heads or layer.heads, kv_heads=key_heads_of_layer or layer.kv_heads)
+            if "long_window" in settings.family:
+                width = per_layer.window(settings, kinds, i)
+                layer = replace(layer, window=width and width + 1, window_sides=width and "both")
             if settings.family.get("shared_selection") and per_layer.shares_its_selection(settings, i):
                 layer = replace(layer, indexer=None, selected_before=True)
-            key = (kind, turned, _base_of(settings, i), layer.heads, layer.kv_heads, layer.selected_before)
+            key = (kind, turned, _base_of(settings, i), layer.heads, layer.kv_heads, layer.window, layer.selected_before)
             found.setdefault(key, replace(layer, indices=[])).indices.append(i)
     return list(found.values())
 

@@ -189,6 +189,10 @@ def _axial(values, head_dim, base, settings):
         return Schedule(
             both, 1.0, head_dim, float(base), None, f"rope.frequencies({head_dim}, {base}), even ones by row, odd by column"
         )
+    if axes == "thirds":  # of time, row and column
+        width = head_dim // 3 // 2 * 2
+        call = f"rope.frequencies({width}, {base}) for each axis"
+        return Schedule(rope.frequencies(width, float(base)), 1.0, 3 * width, float(base), None, call)
     found = rope.frequencies(head_dim // 2, float(base))
     if values.get("stretch", 1.0) != 1.0:
         stretched = _scaled("linear", found, head_dim, float(base), {"factor": values["stretch"]})

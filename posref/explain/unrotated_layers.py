@@ -4,6 +4,7 @@ One stack of layers, or an encoder, a decoder and the decoder's attention to the
 name their keys in `stacks`.
 """
 
+import math
 from dataclasses import replace
 
 from posref.explain.configuration import key_heads, norm, shown
@@ -43,10 +44,14 @@ REFORMER = {"": {**ONE[""], "layers": "attn_layers"}}
 PERCEIVER_BLOCKS = {"": {"layers": "num_self_attends_per_block", "heads": "num_self_attention_heads", "causal": False}}
 PERCEIVER = {"": {"layers": "resampler_depth", "heads": "resampler_n_heads", "causal": False}}
 MLLAMA_VISION = {"": {**ONE[""], "more": "num_global_layers"}}
+GEMMA3N_AUDIO = {"": {"layers": "conf_num_hidden_layers", "heads": "conf_num_attention_heads", "causal": False}}
+PHI4_AUDIO = {"": {**ONE[""], "layers": "num_blocks"}}
 VIDEOPRISM = {"": {**ONE[""], "layers": "num_spatial_layers", "more": "num_temporal_layers"}}
 STACKS = {
     "mllama_vision": MLLAMA_VISION,
     "videoprism": VIDEOPRISM,
+    "gemma3n_audio": GEMMA3N_AUDIO,
+    "phi4_audio": PHI4_AUDIO,
     "depths": {"": {**ONE[""], "layers": "depths"}},
     "reformer": REFORMER,
     "perceiver": PERCEIVER,
@@ -141,8 +146,13 @@ def _windowed(settings, name, group):
     if len(widths) != len(group.indices):
         raise settings.error(f"{rule['key']} lists {len(widths)} windows, expected one for each of {len(group.indices)} layers")
     seen = [width // (2 if rule.get("halved") else 1) + rule["plus"] for width in widths]
-    one = replace(group, kind="sliding_attention", window_sides="both")
+    one = replace(group, kind="sliding_attention", window_sides="both", window_after=_after(settings, *rule.get("after", ())))
     return [replace(one, window=width, indices=[i for i in group.indices if seen[i] == width]) for width in dict.fromkeys(seen)]
+
+
+def _after(settings, key=None, plus=0):
+    """How many keys after its own token a query sees, the own included, where a key of the file says it."""
+    return max(settings.count(key, least=0) + plus, 1) if key else None
 
 
 def _group(settings, name, stack, indices):
@@ -159,7 +169,8 @@ def _group(settings, name, stack, indices):
     return replace(
         group,
         softmax_scale=_scale(settings, width),
-        chunk=settings.count(family["chunk"]) if "chunk" in family else None,
+        key_scale=family.get("keys_times", 1.0),
+        chunk=_number(settings, family["chunk"]) if "chunk" in family else None,
         softcap=settings.number(family["softcap"]) if "softcap" in family else None,
         norm=norm(settings, "full_attention", turned=False),
         base=_base(settings, encoding),
@@ -169,9 +180,9 @@ def _group(settings, name, stack, indices):
 
 
 def _base(settings, encoding):
-    """The base of sinusoids of patches that each layer adds."""
-    added = encoding.startswith("sinusoidal_2d") or encoding == "object_queries_and_patches"
-    return _number(settings, settings.family["base"]) if added else None
+    """The base of what a layer itself adds or turns by."""
+    based = encoding.startswith("sinusoidal_2d") or encoding in ("object_queries_and_patches", "two_angles_per_pair")
+    return _number(settings, settings.family["base"]) if based else None
 
 
 def _number(settings, rule):
@@ -190,6 +201,7 @@ def _convolution(settings):
 def plain(settings, part, indices, heads, width, causal, encoding):
     """Layers that rotate nothing and see all keys."""
     module = settings.facts.get("module")
+    file = settings.family.get("file", module)
     return Layer(
         part=part,
         model_type=settings.model_type,
@@ -199,7 +211,7 @@ def plain(settings, part, indices, heads, width, causal, encoding):
         heads=heads,
         kv_heads=key_heads(settings, heads),
         causal=causal,
-        source=f"transformers 5.23.0, models/{module}/modeling_{settings.family.get('file', module)}.py",
+        source=f"transformers 5.23.0, models/{module}/" + (file if file.endswith(".py") else f"modeling_{file}.py"),
     )
 
 
@@ -231,6 +243,8 @@ def _scale(settings, width):
         return 1.0
     if rule == "terms":  # DeBERTa divides by the root of the width times the number of its terms
         return float((width * (1 + len(_terms(settings)))) ** -0.5)
+    if rule == "softplus":  # of a trained number per feature, which begins as ln 2
+        return width**-0.5 / math.log(2)
     return width**-0.5 if rule == "head" else float(rule)
 
 
@@ -335,6 +349,43 @@ def _transformer_xl(settings, group):
     return {"call": "transformer_xl.scores", "base": 10000, "layout": "interleaved", "dim": settings.count("hidden_size")}
 
 
+def _distances(settings, group):
+    """Gemma 4's table begins at half of the keys that a chunk sees, and Gemma 3n's at the farthest of them."""
+    chunk, left, right = (settings.count(key, least=0) for key in settings.family["around"])
+    if group.model_type == "gemma4_audio" and (chunk + left - 1 + right) // 2 != left - 1:
+        raise settings.error(f"{settings.family['around'][0]} is {chunk}, expected {left - 1 - right} or one more")
+    trained = "each feature of a query is multiplied by softplus(per_dim_scale), which is trained"
+    found = {**_transformer_xl(settings, group), "layout": "half", "divisor": "dim - 2", "u": 0, "v": 0}
+    return {**found, "distances": f"i - j from {left - 1} to {-right}", "queries": trained}
+
+
+def _layout_stream(settings, group):
+    """Scores of the features of boxes, which have narrower heads (modeling_lilt.py)."""
+    width = group.head_dim // settings.count("channel_shrink_ratio")
+    of = "x0, y0, x1, y1, height and width of boxes, in features of their own"
+    table = settings.count("max_2d_position_embeddings")
+    return {"call": "attention.scores", "boxes": of, "box_table": table, "head_dim": width, "scale": width**-0.5}
+
+
+def _box_offsets(settings, group):
+    """Projected sinusoids of the difference of boxes, which the query meets (modeling_bros.py)."""
+    corners, whole = settings.count("dim_bbox"), settings.count("hidden_size") // 4
+    of = f"{settings.number('bbox_scale'):g} (b_j - b_i), b = {'x0, y0, x1, y0, x1, y1, x0, y1' if corners == 8 else 'box'}"
+    return {
+        "call": "sinusoidal.encode",
+        "x": of,
+        "dim": whole // corners,
+        "base": 10000,
+        "layout": "half",
+        "meets": "queries, after a projection",
+    }
+
+
+def _clipped(settings, group):
+    reach = settings.count("bias_max_distance")
+    return {"call": "swin.bias", "rows": f"clip(j - i, -{reach}, {reach} - 1) + {reach}", "reach": reach}
+
+
 def _shaw(settings, group):
     """Where larger offsets have no vector, the first and last rows stand for them, and are 0."""
     left, right, offset = settings.family["vectors"]
@@ -365,5 +416,9 @@ BIASES = {
     "decomposed": _decomposed,
     "swin_with_cls": _swin_with_cls,
     "transformer_xl": _transformer_xl,
+    "distances": _distances,
+    "offsets": _clipped,
+    "layout_stream": _layout_stream,
+    "box_offsets": _box_offsets,
     "relative": _shaw,
 }

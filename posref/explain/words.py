@@ -36,6 +36,8 @@ ENCODINGS = {
     "sinusoidal_2d": "each layer adds a sinusoid of row and column to queries and keys (absolute.sinusoidal_2d), base {base:g}",
     "sinusoidal_2d_counted": "each layer adds sinusoids of row and column to queries and keys: (S(y w), C(y w), "
     "S(x w), C(x w)), base {base:g}, which is the convention mae of absolute.sinusoidal_2d with y and x exchanged",
+    "two_angles_per_pair": "thirds of a head read frame, row and column; tables of halves meet pairs of neighbours, so the two "
+    "features of a pair turn by different angles (axes.rotate_vjepa2, convention released), base {base:g}",
     "object_queries": "each layer adds the trained vector of an object to its queries and keys, {table}",
     "object_queries_and_patches": "each layer adds the vector of an object to queries, the sinusoid of a patch to keys",
     "unordered": "no position: the tokens are trained queries",
@@ -43,6 +45,9 @@ ENCODINGS = {
     "convolution_input": "a convolution of the input is added to it, before the first layer (absolute.zero_padding)",
     "transformer_xl": "scores with sinusoids of the distance and two trained vectors (relative.transformer_xl); each layer "
     "also has a convolution over neighbours",
+    "distances": "each query also meets projected sinusoids of the distance (relative.transformer_xl without trained vectors); "
+    "each layer also has a convolution over neighbours",
+    "offsets": "a trained bias per head and per offset; each layer also has a convolution over neighbours",
     "relative": "a trained vector for each offset, times the query (relative.shaw); each layer also has a convolution over "
     "neighbours",
     "decomposed": "a bias by rows and one by columns, which the query's token chooses (relative.decomposed)",

@@ -21,13 +21,14 @@ TYPES = (
     "beam qwen2_vl_text ernie4_5_vl_moe_text qwen3_next granite chameleon zaya dbrx qwen2_vl_vision "
     "albert blip_2_qformer conditional_detr detr flava_multimodal_model gpt_neo mpnet parakeet_encoder sam_vision_model "
     "canine deformable_detr sam2_hiera_det_model sam3_vit_model timesfm vits "
+    "bros gemma3n_audio gemma4_audio lilt minimax_m3_vl_vision neomme phi4_multimodal_audio vjepa2 "
     "beit glm4v_text qwen3_5_text qwen3_vl_text trocr umt5 vitdet wav2vec2 wavlm "
     "pixtral dinov3_vit wav2vec2-bert bert bloom mpt t5 gpt2 bart t5gemma t5gemma2 ministral3 mllama_text_model"
 )
 # rotary types of which nothing is said: their position has not been read
 UNREAD = (
-    "blt dots3_note_audio_encoder dots3_note_text edgetam_video efficientloftr minimax_m3_vl_vision "
-    "musicflamingo neomme pe_audio_video_encoder pe_video_encoder qwen2_5_omni_dit sam2_video "
+    "blt dots3_note_audio_encoder dots3_note_text edgetam_video efficientloftr musicflamingo pe_audio_video_encoder "
+    "pe_video_encoder qwen2_5_omni_dit sam2_video "
     "sam3_tracker_video"
 )
 
@@ -322,6 +323,20 @@ WRONG = {
     "no sinusoid": ("rt_detr", {"encoding": "none"}, "adds"),
     "no trained objects": ("detr", {"decoder": "sinusoidal_2d"}, "adds"),
     "layers that see a window": ("gpt_neo", {"kinds": {"every": 3, "keys": ()}}, "mask"),
+    "a window of one key more": (
+        "gemma4_audio",
+        {"window": {**families.FAMILIES["gemma4_audio"]["window"], "plus": 0}},
+        "mask",
+    ),
+    "scale of trained numbers": ("gemma3n_audio", {"scale": "head"}, "its scores"),
+    "no sinusoids of the distance": ("gemma4_audio", {"encoding": "learned"}, "its scores"),
+    "no bias of sound": ("phi4_multimodal_audio", {"encoding": "learned"}, "its mask adds"),
+    "one stream": ("lilt", {"also": None}, "its scores"),
+    "no differences of boxes": ("bros", {"also": None}, "its scores"),
+    "a long window": ("neomme", {"long_window": 300}, "its window"),
+    "axes in turn": ("neomme", {"axes": "hw_split"}, "other features"),
+    "thirds": ("minimax_m3_vl_vision", {"axes": "wh"}, ""),
+    "angles of thirds": ("vjepa2", {"base": 9000.0}, "rotate_vjepa2"),
     "causal": ("modernbert", {"causal": True, "window": ONE_SIDE}, "mask"),
 }
 

@@ -22,15 +22,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from posref import attention as attend
 from posref import position_ids
 from posref.absolute import learned, sinusoidal, sinusoidal_2d
 from posref.explain import configuration, explain, unrotated_layers
 from posref.explain.inventory import CONVOLUTIONS, CONVOLVED
 from posref.relative import alibi, deberta, decomposed, inkling, shaw, swin, t5, transformer_xl
-from posref.rotary import rope
+from posref.rotary import axes, rope
 from tests.programs import models, states
 
-STACKS = ("encoder", "decoder")
+STACKS = ("encoder", "decoder", "predictor")
 CALLS = ("attentions", "softmaxes")
 COUNTERS = {"position_ids": position_ids, "learned": learned}
 CROSS = re.compile("EncDec|encoder_attn|encoder_decoder_attention|cross")
@@ -90,7 +91,9 @@ def compare_module(model_type, said, model, record):
 def boxed(said, model):
     """Which rows of the tables of boxes are read at the input: those of two edges each."""
     biases = [group["bias"] for group in said if group.get("bias") and "boxes" in group["bias"]]
-    tables = [(name, x) for name, x in model.named_modules() if re.search("[xy]_position_embeddings$", name)] if biases else []
+    tables = (
+        [(name, x) for name, x in model.named_modules() if re.search(r"\b[xy]_position_embeddings$", name)] if biases else []
+    )
     inputs, read = models.inputs_of(model), {}
     for name, table in tables:
         table.register_forward_hook(lambda _, given, __, name=name: read.setdefault(name, []).append(given[0][0].numpy()))
@@ -201,14 +204,16 @@ def of_text(file):
 
 def by_three_axes(said, model):
     """Rotations at positions whose time, row and column differ: which pair reads which of them."""
-    groups = {i: group for group in said for i in group["indices"] if set("thw") <= set(group.get("axes") or ())}
+    text = [group for group in said if group.get("axes") and group["positions"]["forward"]]
+    groups = {i: group for group in text for i in group["indices"]}
     if not groups:
         return
-    at = np.stack([np.arange(models.TOKENS) * factor for factor in (1, 2, 3)])
+    letters = [axis for axis in "thw" if axis in text[0]["axes"]]
+    at = np.stack([np.arange(models.TOKENS) * factor for factor in (1, 2, 3)[: len(letters)]])
     position_ids = models.torch.tensor(at)[:, None]
     for turn in models.run(model, {**models.inputs_of(model), "position_ids": position_ids}).turns:
         _, i, _ = place(turn.layer, set(), ())
-        layer = {**groups[i], "coordinates": dict(zip("thw", at, strict=True))}
+        layer = {**groups[i], "coordinates": dict(zip(letters, at, strict=True))}
         yield from (f"layer {i}, three axes: {words}" for words in rotation(layer, turn, []))
 
 
@@ -216,15 +221,18 @@ def on_a_grid(said, model):
     """Rows and columns of a picture that is no square: each patch has its own, and each axis its extent."""
     inputs = models.inputs_of(model)
     grid = models.grid_of(model, inputs)
-    groups = {i: group for group in said for i in group["indices"] if {"h", "w"} == set(group.get("axes") or ())}
+    pictured = [group for group in said if group.get("axes") and not group["positions"]["forward"]]
+    groups = {i: group for group in pictured for i in group["indices"]}
     if not groups or not grid or grid[0] == grid[1]:
         return
+    letters = [axis for axis in "thw" if axis in pictured[0]["axes"]]
+    extents = (2, *grid)[-len(letters) :]  # a video has two frames
     for turn in models.run(model, inputs).turns:
         _, i, _ = place(turn.layer, set(), ())
-        if turn.before.shape[-2] >= grid[0] * grid[1]:  # class tokens stand first
-            found = {axis: at[-grid[0] * grid[1] :] for axis, at in coordinates(groups[i], turn).items()}
-            patches = sorted(set(zip(*(found[axis].round(3).tolist() for axis in "hw"), strict=True)))
-            expected = sorted(itertools.product(*(coordinates_of(groups[i]["order"], extent) for extent in grid)))
+        if turn.before.shape[-2] >= np.prod(extents):  # class tokens stand first
+            found = {axis: at[-np.prod(extents) :] for axis, at in coordinates(groups[i], turn).items()}
+            patches = sorted(set(zip(*(found[axis].round(3).tolist() for axis in letters), strict=True)))
+            expected = sorted(itertools.product(*(coordinates_of(groups[i]["order"], extent) for extent in extents)))
             if not np.allclose(patches, expected, atol=0.02) if len(patches) == len(expected) else True:
                 yield f"layer {i}: its patches have rows and columns {patches[:4]} .., expected {expected[:4]} .."
 
@@ -267,7 +275,7 @@ def judge(model_type, groups, record):
             drifted += [f"layer {named(key)}: {words}" for words in by_itself(said[key], call, record, aspects[key])]
     turning = {}
     for turn in record.turns:
-        if not re.search(r"compressor|cross", turn.layer):
+        if turn.function != "rotate_queries_or_keys" and not re.search(r"compressor|cross", turn.layer):
             turning.setdefault(place(turn.layer, stacks, said), []).append(turn)
     for key, turns in turning.items():
         if said.get(key, {}).get("encoding") != "rope":
@@ -375,9 +383,24 @@ def attention(layer, call, record, aspects):
         yield f"its sinks are {call.keywords.get('s_aux') is not None}, explained as {layer['sinks']}"
     yield from loudness(layer, call, record)
     yield from mask(layer, call, aspects)
+    if layer["encoding"] == "two_angles_per_pair":
+        yield from by_thirds(layer, call, record)
     yield from scores(layer, call, record, aspects)
     if layer["temperature"]:
         yield from temperature(layer, call, record, aspects)
+
+
+def by_thirds(layer, call, record):
+    """Queries and keys of V-JEPA 2 by posref, of two frames of 4 x 4 patches; the predictor has each patch twice."""
+    n, width = call.q.shape[-2], layer["head_dim"] // 3 // 2 * 2
+    at = np.unravel_index(np.arange(n) // (n // 32), (2, 4, 4))
+    angles = [places[:, None] * rope.frequencies(width, layer["base"]) for places in at]
+    for name, found in (("query", call.q), ("key", call.k)):
+        x = record.linears[f"{call.layer}.{name}"][1].reshape(1, n, layer["heads"], -1).swapaxes(1, 2).astype(float)
+        thirds = zip(np.split(x[..., : 3 * width], 3, axis=-1), angles, strict=True)
+        turned = [axes.rotate_vjepa2(part, np.cos(a), np.sin(a), convention="released") for part, a in thirds]
+        if not np.allclose(np.concatenate([*turned, x[..., 3 * width :]], axis=-1), found, atol=1e-5):
+            yield f"its {name} is not that of axes.rotate_vjepa2 by thirds"
 
 
 def loudness(layer, call, record):
@@ -414,7 +437,8 @@ def mask(layer, call, aspects):
     if layer.get("segment") and layer["model_type"] != "pixtral":  # each is a row of its own
         height, width = models.GRID
         side = layer.get("window_side", height * width)
-        lengths = {min(side, height - i) * min(side, width - j) for i in range(0, height, side) for j in range(0, width, side)}
+        lengths = {2 * height * width} if "video" in layer["segment"] else set()
+        lengths |= {min(side, height - i) * min(side, width - j) for i in range(0, height, side) for j in range(0, width, side)}
         if rows - (layer["model_type"] == "inkling2_vision") not in lengths:  # whose pictures have a class token each
             yield f"{rows} of its patches see each other, explained as: {layer['segment']}"
     if layer["mask_unknown"] or layer["causal"] is None:
@@ -526,7 +550,7 @@ def by_itself(layer, call, record, aspects):
         yield from summed(layer, call, record)
     if layer["window"] and (call.scores.ndim == 5 or call.scores.shape[2:] == (layer["heads"], 2 * layer["window"] - 1)):
         values = {"scores": -np.inf, "weights": 0.0}
-        call = call._replace(**{name: squared(getattr(call, name), empty) for name, empty in values.items()})
+        call = call._replace(**{name: squared(layer, getattr(call, name), empty) for name, empty in values.items()})
     padded = (layer["chunk"] or 0) > models.TOKENS
     if padded:
         n = models.TOKENS
@@ -552,13 +576,18 @@ def by_itself(layer, call, record, aspects):
     made = [y.reshape(-1, y.shape[-1])[:rows] if longer else y for y in made]
     made = [y for y in made if y.size % (batch * y.shape[-1]) == 0]  # without the output, whose padding is cut off
     made = [y.reshape(batch, -1, y.shape[-1])[0] if batch > 1 else y for y in made] + by_weights(call, record)
-    turned = [turn.after[0].astype(np.float64) for turn in record.turns if turn.layer == owner]
+    normed = [norm.after[0].astype(np.float64) for norm in record.norms if norm.layer == owner]
+    turned = [turn.after[0].astype(np.float64) for turn in record.turns if turn.layer == owner] or normed
     if layer["encoding"] == "rope" and {x.shape[-1] for x in turned} != {layer["head_dim"]}:
         aspects["scores"] = "its whole turned queries and keys are not recorded"
         return
     queries, others = (turned or [x for y in made for x in of_heads(y, n, layer)] for n in (rows, keys))
     terms, scale = functools.partial(BESIDE[called], layer, call, record), layer["softmax_scale"]
-    products = (scale * q @ k.swapaxes(-1, -2) + terms(q, k) for q in queries for k in others if q is not k)
+    before = softplus(call.module.per_dim_scale) if called and "queries" in layer["bias"] else 1.0
+    pairs = ((before * q, k) for q in queries for k in others if q is not k)
+    products = (scale * q @ (layer.get("key_scale", 1.0) * k).swapaxes(-1, -2) + terms(q, k) for q, k in pairs)
+    cap = layer["softcap"]
+    products = (cap * np.tanh(product / cap) if cap else product for product in products)
     aspects["scores"] = ""
     near, seen = 1e-4 * np.abs(s[weights > 0]).max(), np.where(weights > 0, 0.0, -np.inf)
     s = s - (s + seen).max(axis=-1, keepdims=True)  # a softmax ignores what all scores of a row share
@@ -567,10 +596,15 @@ def by_itself(layer, call, record, aspects):
         yield "its scores are not those of two of its linear layers with the explained scale"
 
 
-def squared(x, empty):
-    """A band of keys (Longformer), or those of a block and its neighbours (LongT5), as (1, heads, tokens, tokens)."""
+def softplus(x):
+    return np.logaddexp(0, x.detach().double().numpy())
+
+
+def squared(layer, x, empty):
+    """A band of keys (Longformer), or those of a block and its neighbours (LongT5, Gemma), as (1, heads, tokens, tokens)."""
     n = models.TOKENS
-    y = np.full((1, x.shape[2], n, n), empty, x.dtype)
+    x = x.swapaxes(1, 2) if x.ndim == 5 and x.shape[1] == layer["heads"] else x
+    y = np.full((1, layer["heads"], n, n), empty, x.dtype)
     for i in range(n):
         size = x.shape[3] if x.ndim == 5 else x.shape[3] // 2
         block, place = divmod(i, size) if x.ndim == 5 else (i, 0)
@@ -628,14 +662,21 @@ def distance_terms(layer, call, record, q, k):
     """The terms by posref, from a sinusoid of each distance, its projection, and the two trained vectors of the module."""
     n, said = q.shape[-2], layer["bias"]
     at = transformer_xl.distances(n, n, bidirectional=True)
-    expected = sinusoidal.encode(at, sinusoidal.frequencies(said["dim"], said["base"]), layout=said["layout"])
-    (sines, r) = next(
-        pair for name, pair in record.linears.items() if re.fullmatch(rf"{call.layer}\.(linear_pos|relative_k_proj)", name)
-    )
-    u, v = (x.detach().double().numpy() for name, x in call.module.named_parameters() if re.search("bias_[uv]$", name))
-    if not np.allclose(sines.reshape(expected.shape), expected, atol=1e-5):
+    w = sinusoidal.frequencies(said["dim"], said["base"], divisor=said.get("divisor", "dim"))
+    expected = sinusoidal.encode(at, w, layout=said["layout"])
+    own = rf"{call.layer}\.(linear_pos|relative_k_proj|relative_position_embedding\.pos_proj)"
+    (sines, r) = next(pair for name, pair in record.linears.items() if re.fullmatch(own, name))
+    u, v = [x.detach().double().numpy() for name, x in call.module.named_parameters() if re.search("bias_[uv]$", name)] or [
+        np.zeros((layer["heads"], layer["head_dim"]))
+    ] * 2
+    r = r.astype(np.float64).reshape(-1, len(u), layer["head_dim"]).swapaxes(0, 1)
+    if "distances" in said:  # of other distances no score is seen
+        first, last = map(int, re.findall(r"-?\d+", said["distances"]))
+        there = (at <= first) & (at >= last)
+        expected, at = expected[there], at[there]
+        r = np.pad(r, ((0, 0), (n - 1 - first, n - 1 + last), (0, 0)))
+    if sines.size != expected.size or not np.allclose(sines.reshape(expected.shape), expected, atol=1e-5):
         return np.nan
-    r = r.astype(np.float64).reshape(len(at), len(u), -1).swapaxes(0, 1)
     scale = layer["softmax_scale"]
     return transformer_xl.scores(q, k, r, u, v, scale=scale) - scale * q @ k.swapaxes(-1, -2)
 
@@ -679,8 +720,36 @@ def shaw_terms(layer, call, record, q, k):
     return shaw.scores(q, k, table, n - n[:, None], scale=scale) - scale * q @ k.swapaxes(-1, -2)
 
 
-AS_A_MASK = {"swin.bias_with_cls": swin_terms, "shaw.scores": shaw_terms}
+def stream_terms(layer, call, record, q, k):
+    """The scores of LiLT's second stream by posref."""
+    width, scale = layer["bias"]["head_dim"], layer["bias"]["scale"]
+    given = [record.linears[f"{call.layer}.layout_{name}"][1][0] for name in ("query", "key")]
+    return attend.scores(*(x.reshape(len(x), -1, width).swapaxes(0, 1).astype(float) for x in given), scale=scale)
+
+
+def box_terms(layer, call, record, q, k):
+    """The scores of BROS's queries and projected sinusoids of the differences of boxes."""
+    said, b = layer["bias"], 100 * record.boxes[:, [0, 1, 2, 1, 2, 3, 0, 3]].astype(float)
+    w = sinusoidal.frequencies(said["dim"], said["base"])
+    expected = sinusoidal.encode(b - b[:, None], w, layout=said["layout"])
+    (x, y) = record.linears["bbox_embeddings.bbox_projection"]
+    if x.size != expected.size or not np.allclose(x.reshape(expected.shape), expected, atol=1e-4):
+        return np.nan
+    return layer["softmax_scale"] * np.einsum("hid,ijd->hij", q, y.reshape(*x.shape[:2], -1))
+
+
+def clipped_terms(layer, call, record, *_):
+    """A trained number for each offset, and the 1 that tokens of a row have more than padding."""
+    reach, n = layer["bias"]["reach"], np.arange(call.q.shape[-2])
+    (table,) = record.bias_tables.values()
+    rows = eval(layer["bias"]["rows"], {"clip": np.clip, "j": n, "i": n[:, None]})
+    return 1 + swin.bias(rows, table) if len(table) == 2 * reach else np.nan
+
+
+AS_A_MASK = {"swin.bias_with_cls": swin_terms, "shaw.scores": shaw_terms, "swin.bias": clipped_terms}
 BESIDE = {
+    "attention.scores": stream_terms,
+    "sinusoidal.encode": box_terms,
     "shaw.scores": shaw_terms,
     "swin.bias_with_cls": swin_terms,
     None: lambda *_: 0.0,
@@ -1025,8 +1094,7 @@ def explained_angles(layer, turn):
     if "coordinates" in layer:
         pairs = zip(layer["axes"], frequencies, strict=True)
         return np.stack([layer["coordinates"][axis] * w for axis, w in pairs], axis=-1)
-    axes = set(layer.get("axes", "t"))
-    if "t" in axes:
+    if layer["positions"]["forward"]:
         return (layer.get("cached", 0) + np.arange(turn.before.shape[-2]))[:, None] * frequencies
     at = coordinates(layer, turn)
     return np.stack([at[axis] * w for axis, w in zip(layer["axes"], frequencies, strict=True)], axis=-1)

@@ -170,6 +170,27 @@ SPECIAL = {  # what a class needs beside its sizes
         name: {"context_size": 6, "dim_head": 16, "num_heads": 4, "hidden_dim": 64, "num_layers": 3}
         for name in ("granite_speech_encoder", "granite_speech_plus_encoder")
     },
+    "gemma3n_audio": settings("""
+        conf_attention_chunk_size=4 conf_attention_context_left=5 conf_num_attention_heads=4 conf_num_hidden_layers=3
+        conf_attention_logit_cap=0.02
+    """),
+    "gemma4_audio": {
+        "attention_chunk_size": 4,
+        "attention_context_left": 5,
+        "attention_logit_cap": 0.02,
+        "use_clipped_linears": False,
+    },
+    "phi4_multimodal_audio": settings("""
+        chunk_size=-1 num_blocks=3 bias_max_distance=4 ext_pw_out_channel=64 depthwise_separable_out_channel=64
+        nemo_conv_channels=16
+    """),
+    "lilt": {"hidden_size": 96},
+    "moshi_depth": {"num_codebooks": TOKENS, "audio_vocab_size": 64, "max_position_embeddings": TOKENS},
+    "tvp": {"num_frames": 2, "max_img_size": 192, "visual_prompt_size": 32}
+    | {"backbone_config": {"model_type": "resnet", "out_features": ["stage4"], "hidden_sizes": [8, 8, 16, 16]}},
+    "idefics_perciever": {"use_resampler": True, "resampler_n_latents": 7, "qk_layer_norms_perceiver": True},
+    "vjepa2": settings("patch_size=8 crop_size=32 frames_per_clip=4 pred_hidden_size=32 pred_num_attention_heads=2")
+    | {"pred_num_hidden_layers": 3, "num_hidden_layers": 4},
     "wav2vec2-bert": {"left_max_position_embeddings": 7, "right_max_position_embeddings": 4},
     "step3p5_vision": {"patch_size": 8},
     "idefics2_perceiver": {"resampler_n_latents": 7},
@@ -230,7 +251,7 @@ NORM = re.compile(r"^(q|k|qk|query|key|q_b|kv)_?(layer)?_?norms?$")
 POSITIONS = re.compile(
     r"^(embed_positions|pos_emb|(char_)?position_embeddings?|wpe|positions_embed|position_embeds_layer|row_embedder|column_embedder)$"
 )
-TABLES_OF_T5 = re.compile(r"\.(relative_attention_bias|rel_attn_embed)$|(?<=rel_pos_bias)$|(?<=rel_pos_[xy]_bias)$")
+TABLES_OF_T5 = re.compile(r"\.(relative_attention_bias|rel_attn_embed|bias_values)$|(?<=rel_pos_bias)$|(?<=rel_pos_[xy]_bias)$")
 STATES = re.compile(
     r"^(causal_conv1d_fn|mamba2_chunk_scan|mamba_selective_scan|torch_chunk_gated_delta_rule|chunk_kimi_delta_attention)$"
 )
@@ -357,6 +378,8 @@ def configuration(file):
 
 def build(configuration, *, device="cpu", seed=0):
     """The module of this configuration in float32, with random weights; ValueError if transformers maps it to no module."""
+    if configuration.model_type in INNER:
+        return _inner_module(configuration, seed)
     mapped = type(configuration) in MODEL_MAPPING
     kind = AutoModel if mapped and configuration.model_type not in STACKS_ALONE else _class_of(type(configuration))
     torch.manual_seed(seed)
@@ -364,9 +387,35 @@ def build(configuration, *, device="cpu", seed=0):
         make = kind.from_config if kind is AutoModel else kind._from_config
         model = make(configuration, attn_implementation="eager", dtype=torch.float32).eval()
     for name, weight in model.named_parameters() if device == "cpu" else ():
-        if re.search(r"pos_|position|bias_[uv]", name) and not weight.any():  # a table that begins as zeros would show nothing
+        if (
+            re.search(r"pos_|position|bias_[uv]|per_dim", name) and not weight.any()
+        ):  # a table that begins as zeros would show nothing
             torch.nn.init.normal_(weight)
     return model
+
+
+def _inner_module(configuration, seed):
+    """A module that transformers makes only inside of another model."""
+    torch.manual_seed(seed)
+    configuration._attn_implementation = "eager"
+    model = INNER[configuration.model_type](configuration).eval()
+    model.config, model.main_input_name = configuration, next(iter(inspect.signature(model.forward).parameters))
+    return model
+
+
+def _resampler(configuration):
+    whole = CONFIG_MAPPING["idefics"](perceiver_config=configuration, vision_config={"embed_dim": 64})
+    configuration.hidden_size = 64  # of its context
+    sizes = (getattr(configuration, f"resampler_{name}") for name in ("depth", "n_heads", "head_dim", "n_latents"))
+    return importlib.import_module("transformers.models.idefics.perceiver").IdeficsPerceiverResampler(whole, 64, *sizes)
+
+
+INNER = {
+    "idefics_vision": lambda configuration: importlib.import_module(
+        "transformers.models.idefics.vision"
+    ).IdeficsVisionTransformer(configuration),
+    "idefics_perciever": _resampler,
+}
 
 
 def run(model, inputs=None):
@@ -466,9 +515,10 @@ INPUTS = {
     "prompt_pixel_values": lambda configuration: torch.randn(
         1, 3, configuration.image_size[0] // 2, configuration.image_size[1]
     ),
-    "pixel_values_videos": lambda configuration: torch.randn(1, 2, 3, configuration.image_size, configuration.image_size),
+    "pixel_values_videos": lambda configuration: torch.randn(1, 2, 3, *2 * [getattr(configuration, "image_size", 32)]),
+    "audio_mel": lambda configuration: torch.randn(1, 96, _features(configuration)),
     "hidden_states": lambda configuration: torch.randn(
-        1, TOKENS, getattr(configuration, "input_dim", configuration.hidden_size)
+        1, TOKENS * getattr(configuration, "time_reduction", 1), _inner(configuration)
     ),
 }
 
@@ -486,11 +536,17 @@ def _series(configuration):
     return torch.randn(1, TOKENS * getattr(configuration, "patch_length", 1))
 
 
+def _inner(configuration):
+    """Features of what enters the layers, or of a frame of sound."""
+    names = ("input_dim", "input_size", "hidden_size")
+    return next(getattr(configuration, name) for name in names if hasattr(configuration, name))
+
+
 def _features(configuration):
     """Features of a frame of sound; Granite Speech 5 stacks four frames."""
     stacked = 4 if configuration.model_type == "granite_speech5_encoder" else 1
-    names = ("feature_projection_input_dim", "input_size", "input_feat_per_channel", "num_mel_bins")
-    return stacked * next(filter(None, (getattr(configuration, name, None) for name in names)))
+    names = ("feature_projection_input_dim", "input_size", "input_feat_per_channel", "num_mel_bins", "input_feat_size")
+    return stacked * next(filter(None, (getattr(configuration, name, None) for name in names)), 128)
 
 
 def inputs_of(model):
@@ -514,7 +570,18 @@ def inputs_of(model):
         pixels = configuration.num_channels * configuration.patch_size**2
         inputs |= {"pixel_values": torch.randn(1, 24, pixels), "pixel_attention_mask": torch.ones(1, 24, dtype=torch.long)}
         inputs["spatial_shapes"] = torch.tensor([GRID])
-    if "context" in inputs or "lengths" in names:  # XLM counts tokens of padding without a mask
+    if "audio_mel" in inputs:
+        inputs["audio_mel_mask"] = torch.zeros(1, 96, dtype=torch.bool)
+    if configuration.model_type == "tvp":
+        inputs["pixel_values"] = torch.randn(1, configuration.num_frames, 3, *2 * [configuration.max_img_size])
+    if configuration.model_type == "moshi_depth":
+        inputs["last_hidden_state"] = torch.randn(1, TOKENS, configuration.input_size)
+    if configuration.model_type == "vjepa2":
+        side = configuration.crop_size
+        inputs["pixel_values_videos"] = torch.randn(1, configuration.frames_per_clip, 3, side, side)
+    if configuration.model_type == "phi4_multimodal_audio":
+        inputs["mask"] = None
+    if {"context", "attention_mask"} <= {*names} or "lengths" in names:  # XLM counts tokens of padding without a mask
         inputs["attention_mask"] = torch.ones(1, TOKENS, dtype=torch.long)
     if configuration.model_type.startswith("blt_local"):  # patches of two bytes, as attention over bytes reads them
         inputs |= {"inputs_embeds": torch.randn(1, TOKENS, 64), "num_patches": 6, "patch_ids": torch.arange(TOKENS)[None] // 2}
@@ -537,8 +604,9 @@ def inputs_of(model):
     if "grid_thw" in names or "image_grid_thw" in names:
         grid = "grid_thw" if "grid_thw" in names else "image_grid_thw"
         first = next(iter(names))
-        inputs[grid] = torch.tensor([[1, *GRID]])
-        inputs[first] = torch.randn(24, *_patch(model))
+        frames = 2 if configuration.model_type == "minimax_m3_vl_vision" else 1
+        inputs[grid] = torch.tensor([[frames, *GRID]])
+        inputs[first] = torch.randn(24 * frames, *_patch(model))
         if configuration.model_type == "inkling2_vision":
             inputs[first] = inputs[first].reshape(24, configuration.patch_size, -1, 3)
         if "merge_sizes" in names:
@@ -576,13 +644,15 @@ def inputs_of(model):
         inputs["use_cache"] = False
     if "bbox" in names:  # x0, y0, x1, y1, from 0 to 1 in UDOP
         corners = torch.rand(1, TOKENS, 2, 2).sort(dim=2).values.flatten(2)
-        inputs["bbox"] = corners if configuration.model_type == "udop" else (1000 * corners).long()
+        inputs["bbox"] = corners if configuration.model_type in ("bros", "udop") else (1000 * corners).long()
     return inputs
 
 
 def _patch(model):
     """The shape of a patch of a picture: what the first weight of an encoder takes, pixels if it is a convolution of one."""
-    weights = {name: weight for name, weight in model.named_parameters() if "patch" in name and weight.ndim >= 2}
+    weights = {
+        name: weight for name, weight in model.named_parameters() if re.search("patch|^embed", name) and weight.ndim >= 2
+    }
     weight = next((weights[name] for name in weights if "proj" in name), next(iter(weights.values())))
     return weight.shape[1:] if type(model).__name__.startswith("Kimi") else (weight[0].numel(),)
 
@@ -729,7 +799,7 @@ class _Softmaxes(TorchDispatchMode):
             function in (torch.ops.aten._softmax.default, torch.ops.aten._safe_softmax.default)
             and y.ndim in (3, 4, 5)
             and arguments[1] in (-1, y.ndim - 1)  # over keys
-            and re.search("att", self.path[-1], re.IGNORECASE)
+            and re.search("att", f"{self.path[-1]} {type(self.model.get_submodule(self.path[-1]))}", re.IGNORECASE)
         ):
             self.record.softmaxes.append(
                 Softmax(self.path[-1], self.model.get_submodule(self.path[-1]), _array(arguments[0]), _array(y))
