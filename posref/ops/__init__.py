@@ -110,9 +110,13 @@ class Mistake(NamedTuple):
         bug, effect, *remedy = re.sub(r"\n +", " ", inspect.cleandoc(text)).split("\n")
         return self._replace(bug=bug, effect=effect, remedy=" ".join(remedy))
 
-    def where(self, setting: str, value: Any, text: str) -> "Mistake":
-        """With other words where a setting has this value: what is true of one form need not be true of another."""
-        return self._replace(asked=(*self.asked, ((setting, value), Mistake(None).words(text))))
+    def where(self, text: str) -> "Mistake":
+        """With other words where a setting has the value that the first line says, such as `form=key`: what is true of one form
+        need not be true of another.
+        """
+        asked, _, words = text.partition("\n")
+        setting, _, value = asked.partition("=")
+        return self._replace(asked=(*self.asked, ((setting, value), Mistake(None).words(words))))
 
     def at(self, a: Mapping[str, Any]) -> "Mistake":
         """In the words for these arguments."""

@@ -106,35 +106,23 @@ MISTAKES = {
         the distance is query - key
         Far tokens are preferred.
         Add m (j - i), or -m |j - i|, so that far keys lose.""")
-    .where(
-        "form",
-        "absolute",
-        f"""
+    .where(f"""form=absolute
         the bias is m |j - i| where -m |j - i| is asked for: the sign is wrong
         Far tokens are preferred.
-        {ABSOLUTE}""",
-    )
-    .where(
-        "form",
-        "key",
-        f"""
+        {ABSOLUTE}""")
+    .where(f"""form=key
         the bias is -m j where m j is asked for: the sign is wrong
         Far tokens are preferred.
-        {KEY}""",
-    ),
+        {KEY}"""),
     "absolute": Mistake(_form("absolute"), kind="form")
     .words("""
         |j - i| is used where the signed form is meant
         Keys in the future are punished.
         Take j - i without the absolute value; the mask removes keys in the future.""")
-    .where(
-        "form",
-        "key",
-        f"""
+    .where(f"""form=key
         the bias is -m |j - i| where the key form m j is asked for
         Keys in the future are punished; equal after a causal softmax, not before.
-        {KEY}""",
-    ),
+        {KEY}"""),
     "signed": Mistake(
         _form("signed"),
         seen_in=("mosaicml/llm-foundry#186", "Dao-AILab/flash-attention#540", "ofirpress/attention_with_linear_biases#5"),
@@ -144,27 +132,19 @@ MISTAKES = {
         the causal form, j - i or j, is used in both directions
         Keys in the future are rewarded for their distance.
         Add -m |j - i| where keys in the future are seen.""")
-    .where(
-        "form",
-        "key",
-        f"""
+    .where(f"""form=key
         the bias is m (j - i), the signed form, where the key form m j is asked for
         Equal after softmax, not before.
-        {KEY}""",
-    ),
+        {KEY}"""),
     "key_form": Mistake(_form("key"), kind="form")
     .words("""
         the bias is m j where the signed form m (j - i) is meant
         Equal after softmax, not before.
         Add m (j - i); with a sink, or a cap after the bias, m j is another model.""")
-    .where(
-        "form",
-        "absolute",
-        f"""
+    .where(f"""form=absolute
         the bias is m j, the slope times the position of the key, where -m |j - i| is asked for
         Keys in the future are rewarded for their distance; under a causal mask it is equal after softmax.
-        {ABSOLUTE}""",
-    ),
+        {ABSOLUTE}"""),
     "queries_left_aligned": Mistake("queries_left_aligned", seen_in=("Dao-AILab/flash-attention#907",)).words("""
         the queries start at position 0 though there are fewer queries than keys
         Cached decoding sees keys in the future."""),
@@ -182,14 +162,10 @@ MISTAKES = {
         the key form m j is computed in float16, which rounds positions beyond 2048
         Neighboring keys get one bias.
         Make the bias in float32, or take the signed form, which is small for near keys.""")
-    .where(
-        "form",
-        "absolute",
-        f"""
+    .where(f"""form=absolute
         the bias is m j, computed in float16, where -m |j - i| is asked for
         Keys in the future are rewarded for their distance, and neighboring keys beyond 2048 get one bias.
-        {ABSOLUTE} Make it in float32.""",
-    ),
+        {ABSOLUTE} Make it in float32."""),
 }
 
 PRESETS = {name: ("bias", alibi.PRESETS[name]) for name in alibi.PRESETS}
@@ -224,14 +200,10 @@ FURTHER = {
         the bias is -m i, by the row of the query alone
         One number for a whole row, which a softmax does not see: there is no position.
         Multiply the slope by the offset j - i.""")
-    .where(
-        "form",
-        "absolute",
-        f"""
+    .where(f"""form=absolute
         the bias is -m i, by the row of the query alone
         One number for a whole row, which a softmax does not see: there is no position.
-        {ABSOLUTE}""",
-    ),
+        {ABSOLUTE}"""),
     "key_form_from_one": Mistake(
         inside(alibi, "bias", lambda right: lambda i, j, slopes, *, form: right(i, j + 1, slopes, form="key"))
     )
@@ -239,22 +211,14 @@ FURTHER = {
         the bias is m (j + 1): the position of the key, counted from 1
         Equal to m (j - i) after a softmax, not before.
         Add m (j - i), or ask with form=key and count from 0.""")
-    .where(
-        "form",
-        "absolute",
-        f"""
+    .where(f"""form=absolute
         the bias is m (j + 1), the position of the key counted from 1, where -m |j - i| is asked for
         Keys in the future are rewarded for their distance; under a causal mask it is equal after softmax.
-        {ABSOLUTE}""",
-    )
-    .where(
-        "form",
-        "key",
-        f"""
+        {ABSOLUTE}""")
+    .where(f"""form=key
         the bias is m (j + 1): the position of the key, counted from 1
         Equal after softmax, not before.
-        {KEY}""",
-    ),
+        {KEY}"""),
     "harmonic_slopes": Mistake(_slopes(lambda right, heads, b: 1 / np.arange(1, heads + 1))).words("""
         the slopes are 1 / h for head h instead of powers of two
         All heads look at near tokens.

@@ -592,7 +592,7 @@ def _padded(change):
         prefix, early = (_in_prefix(a.prefixes, a.n, padding) for padding in (tokens, None))
         return change(np.tri(a.n) > 0, prefix, early, tokens, tokens[:, None, :])
 
-    return wrong
+    return Mistake(wrong, kind="padded", only="prefix_mask")
 
 
 def _in_int16(p):
@@ -622,53 +622,32 @@ FURTHER = {
             ("query_minus_width", "query - width", lambda i, j, w, ahead: ((i - w, j), (j, i + ahead))),
         )
     },
-    **{
-        name: Mistake(_padded(change), bug, effect, remedy, kind="padded", only="prefix_mask")
-        for name, change, bug, effect, remedy in (
-            (
-                "padding_ignored",
-                lambda causal, prefix, early, tokens, keys: causal | _both(early),
-                "the padding mask is ignored: padding is seen, and prefixes are counted from column 0",
-                "Right for texts without padding.",
-                "And the mask with padding_mask[:, None, :], and count the prefix from the first token.",
-            ),
-            (
-                "padding_seen",
-                lambda causal, prefix, early, tokens, keys: causal | _both(prefix),
-                "padding is seen, though prefixes begin at the first token",
-                "Right for texts without padding.",
-                "And the mask with padding_mask[:, None, :].",
-            ),
-            (
-                "prefix_from_column_0",
-                lambda causal, prefix, early, tokens, keys: (causal | _both(early)) & keys,
-                "prefixes are counted from column 0, padding among them, instead of from the first token",
-                "Right with padding on the right; with padding on the left, the end of a prefix is causal.",
-                "Count the prefix from the first token, or mark its tokens before the text is padded.",
-            ),
-            (
-                "padding_seen_in_the_prefix",
-                lambda causal, prefix, early, tokens, keys: (causal & keys) | _both(early),
-                "the prefix, counted from column 0, is put over the mask of padding: padding within it is seen",
-                "Right with padding on the right.",
-                "Put the prefix in, then and the mask with padding_mask[:, None, :].",
-            ),
-            (
-                "padding_is_prefix",
-                lambda causal, prefix, early, tokens, keys: (causal & keys) | _both(prefix | ~tokens),
-                "padding counts as prefix, as where its token type is 0 too: tokens of the prefix see padding",
-                "Right for texts without padding.",
-                "Put the prefix in, then and the mask with padding_mask[:, None, :].",
-            ),
-            (
-                "padding_mask_inverted",
-                lambda causal, prefix, early, tokens, keys: (causal | _both(prefix)) & ~keys,
-                "the padding mask is inverted: padding alone is seen",
-                "No token sees another.",
-                "True means a token; invert a mask of the other convention once.",
-            ),
-        )
-    },
+    "padding_ignored": _padded(lambda causal, prefix, early, tokens, keys: causal | _both(early)).words("""
+        the padding mask is ignored: padding is seen, and prefixes are counted from column 0
+        Right for texts without padding.
+        And the mask with padding_mask[:, None, :], and count the prefix from the first token."""),
+    "padding_seen": _padded(lambda causal, prefix, early, tokens, keys: causal | _both(prefix)).words("""
+        padding is seen, though prefixes begin at the first token
+        Right for texts without padding.
+        And the mask with padding_mask[:, None, :]."""),
+    "prefix_from_column_0": _padded(lambda causal, prefix, early, tokens, keys: (causal | _both(early)) & keys).words("""
+        prefixes are counted from column 0, padding among them, instead of from the first token
+        Right with padding on the right; with padding on the left, the end of a prefix is causal.
+        Count the prefix from the first token, or mark its tokens before the text is padded."""),
+    "padding_seen_in_the_prefix": _padded(lambda causal, prefix, early, tokens, keys: (causal & keys) | _both(early)).words("""
+        the prefix, counted from column 0, is put over the mask of padding: padding within it is seen
+        Right with padding on the right.
+        Put the prefix in, then and the mask with padding_mask[:, None, :]."""),
+    "padding_is_prefix": _padded(
+        lambda causal, prefix, early, tokens, keys: (causal & keys) | _both(prefix | ~tokens)
+    ).words("""
+        padding counts as prefix, as where its token type is 0 too: tokens of the prefix see padding
+        Right for texts without padding.
+        Put the prefix in, then and the mask with padding_mask[:, None, :]."""),
+    "padding_mask_inverted": _padded(lambda causal, prefix, early, tokens, keys: (causal | _both(prefix)) & ~keys).words("""
+        the padding mask is inverted: padding alone is seen
+        No token sees another.
+        True means a token; invert a mask of the other convention once."""),
     "diagonal_of_the_softmax": Mistake(
         lambda f, a: _without_the_row_sum(f, a, diagonal=True), kind="gradient", only="attend_gradient"
     ).words("""
@@ -747,20 +726,13 @@ FURTHER = {
         )
     },
     **{
-        f"row_scale_{name}": Mistake(
-            wrong,
-            bug,
-            "Far queries are too sharp or too flat.",
-            "Multiply the scores of each query by its own row_scale, before the softmax.",
-            kind="rows",
-        )
+        f"row_scale_{name}": Mistake(wrong, kind="rows").words(f"""
+            row_scale multiplies {bug}
+            Far queries are too sharp or too flat.
+            Multiply the scores of each query by its own row_scale, before the softmax.""")
         for name, bug, wrong in (
-            ("on_keys", "row_scale multiplies the last keys instead of the queries", using(row_scale=None, k=_scaled_keys)),
-            (
-                "on_the_output",
-                "row_scale multiplies the output",
-                lambda f, a: f(**a | {"row_scale": None}) * a.row_scale[:, None],
-            ),
+            ("on_keys", "the last keys instead of the queries", using(row_scale=None, k=_scaled_keys)),
+            ("on_the_output", "the output", lambda f, a: f(**a | {"row_scale": None}) * a.row_scale[:, None]),
         )
     },
     "mask_added_as_numbers": Mistake(_with_mask(lambda right, s, mask, sinks: right(s + mask, None, sinks))).words("""

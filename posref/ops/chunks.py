@@ -15,6 +15,7 @@ from posref.ops.common import CHUNKS
 from posref.state import _memory, delta
 
 MOST = 256  # tokens of one chunk
+SHORT = 2, *CHUNKS  # chunks that leave others behind them
 
 
 class Chunk(NamedTuple):
@@ -41,10 +42,6 @@ def _after(x, last=None, keys=None):
     last = x.sums[..., -1:, :] if last is None else last
     keys = np.exp(last - x.sums) * x.k if keys is None else keys
     return np.swapaxes(np.exp(last), -1, -2) * x.state + np.swapaxes(keys, -1, -2) @ x.written
-
-
-def _not_decayed(x):
-    return _after(x) + np.swapaxes(1 - np.exp(x.sums[..., -1:, :]), -1, -2) * x.state
 
 
 def _ended_at(token):
@@ -96,140 +93,85 @@ def _in_chunks(size, read=_read, after=_after, short=None, write=_new_values):
     return wrong
 
 
-def _kind(name, only, words, *, sizes=(0, 2, *CHUNKS), **change):
-    """One mistake, by chunks of each size; for 0 the text is one chunk, or shorter than one."""
+def _kind(name, only, *, sizes=(0, *SHORT), **change):
+    """One mistake, by chunks of each size, which takes its words; for 0 the text is one chunk, or shorter than one."""
     called = {size: (name + f"_{size}" * (size > 0), f" of {size} tokens" * (size > 0)) for size in sizes}
-    return {
-        each: Mistake(_in_chunks(size, **change), only=only).words(f"by chunks{tokens}: {words}")
+    return lambda words: {
+        each: Mistake(_in_chunks(size, **change), only=only).words(f"by chunks{tokens}: {words.strip()}")
         for size, (each, tokens) in called.items()
     }
 
 
 MISTAKES = {
-    **_kind(
-        "chunk_mask_without_decay",
-        "attend",
-        """inside a chunk the mask of the outputs is 1 for j <= i, not exp(c_i - c_j)
+    **_kind("chunk_mask_without_decay", "attend", read=lambda x: _read(x, within=0 * x.sums))("""
+        inside a chunk the mask of the outputs is 1 for j <= i, not exp(c_i - c_j)
         Right token by token, wrong in prefill.
-        Multiply the scores of the chunk by exp(c_i - c_j).""",
-        read=lambda x: _read(x, within=0 * x.sums),
-    ),
-    **_kind(
-        "state_undecayed_in_chunk",
-        "attend",
-        """inside a chunk outputs read the state before it without the decay up to the token: q_i . S for q_i exp(c_i) . S
+        Multiply the scores of the chunk by exp(c_i - c_j)."""),
+    **_kind("state_undecayed_in_chunk", "attend", read=lambda x: _read(x, before=0 * x.sums))("""
+        inside a chunk outputs read the state before it without the decay up to the token: q_i . S for q_i exp(c_i) . S
         Right without an earlier state until the first chunk ends.
-        Multiply the queries by exp(c_i) before they read the state.""",
-        read=lambda x: _read(x, before=0 * x.sums),
-    ),
-    **_kind(
-        "gates_summed_from_the_start",
-        "attend",
-        """inside a chunk the state is read with the sum of the log gates from the start of the text, not of the chunk
+        Multiply the queries by exp(c_i) before they read the state."""),
+    **_kind("gates_summed_from_the_start", "attend", sizes=SHORT, read=lambda x: _read(x, before=x.passed + x.sums))("""
+        inside a chunk the state is read with the sum of the log gates from the start of the text, not of the chunk
         Right in the first chunk; in later ones the state is decayed several times.
-        Begin the running sum again in each chunk.""",
-        sizes=(2, *CHUNKS),
-        read=lambda x: _read(x, before=x.passed + x.sums),
-    ),
-    **_kind(
-        "state_after_the_chunk",
-        "attend",
-        """each chunk reads the state that it leaves: the state was replaced before it was read
+        Begin the running sum again in each chunk."""),
+    **_kind("state_after_the_chunk", "attend", read=lambda x: _read(x._replace(state=_after(x))))("""
+        each chunk reads the state that it leaves: the state was replaced before it was read
         Tokens of a chunk are seen twice, and before their time.
-        Read the state that the chunk before left, then write the new one.""",
-        read=lambda x: _read(x._replace(state=_after(x))),
-    ),
-    **_kind(
-        "state_one_chunk_early",
-        "attend",
-        """each chunk reads the state from before the previous chunk
+        Read the state that the chunk before left, then write the new one."""),
+    **_kind("state_one_chunk_early", "attend", sizes=SHORT, read=lambda x: _read(x._replace(state=x.earlier)))("""
+        each chunk reads the state from before the previous chunk
         What the previous chunk wrote is not seen.
-        Read the state that the chunk before left.""",
-        sizes=(2, *CHUNKS),
-        read=lambda x: _read(x._replace(state=x.earlier)),
-    ),
-    **_kind(
-        "first_state_decays_anew",
-        "gated.attend retention.attend",
-        """the state that the text begins with decays from the start of each chunk, not of the text
+        Read the state that the chunk before left."""),
+    **_kind("first_state_decays_anew", "gated.attend retention.attend", sizes=SHORT, read=lambda x: _with_the_first(x, 1))("""
+        the state that the text begins with decays from the start of each chunk, not of the text
         Right without such a state, and in the first chunk.
-        Decay it with the running sum of all log gates before the token.""",
-        sizes=(2, *CHUNKS),
-        read=lambda x: _with_the_first(x, 1),
-    ),
+        Decay it with the running sum of all log gates before the token."""),
     **_kind(
         "first_state_in_the_first_chunk_alone",
         "gated.attend retention.attend",
-        """the state that the text begins with is read in the first chunk alone
-        Right without such a state.
-        Carry it on: the state after a chunk is the state before times the decay, and what the chunk writes.""",
-        sizes=(2, *CHUNKS),
+        sizes=SHORT,
         read=lambda x: _with_the_first(x, 0),
-    ),
-    **_kind(
-        "chunk_recalls_undecayed",
-        "delta.attend delta.remember",
-        """inside a chunk keys recall from the state before it without the decay up to the token: w lacks exp(c_i)
+    )("""
+        the state that the text begins with is read in the first chunk alone
+        Right without such a state.
+        Carry it on: the state after a chunk is the state before times the decay, and what the chunk writes."""),
+    **_kind("chunk_recalls_undecayed", "delta.attend delta.remember", write=_recalled_undecayed)("""
+        inside a chunk keys recall from the state before it without the decay up to the token: w lacks exp(c_i)
         Right without an earlier state until the first chunk ends.
-        w_i = b_i (exp(c_i) k_i - sum_{j<i} A_ij w_j).""",
-        write=_recalled_undecayed,
-    ),
+        w_i = b_i (exp(c_i) k_i - sum_{j<i} A_ij w_j)."""),
     **_kind(
         "state_before_chunk_not_decayed",
         "attend remember",
-        """the state before a chunk is added to the state after it without the decay of the chunk
+        after=lambda x: _after(x) + np.swapaxes(1 - np.exp(x.sums[..., -1:, :]), -1, -2) * x.state,
+    )("""
+        the state before a chunk is added to the state after it without the decay of the chunk
         Right token by token; what was before a chunk is never forgotten.
-        Multiply the state by exp of the sum of the chunk's log gates.""",
-        after=_not_decayed,
-    ),
-    **_kind(
-        "chunk_keys_not_decayed",
-        "attend remember",
-        """keys enter the state without their decay up to the end of a chunk: k_j for exp(c_last - c_j) k_j
+        Multiply the state by exp of the sum of the chunk's log gates."""),
+    **_kind("chunk_keys_not_decayed", "attend remember", after=lambda x: _after(x, keys=x.k))("""
+        keys enter the state without their decay up to the end of a chunk: k_j for exp(c_last - c_j) k_j
         Right token by token; the first tokens of a chunk weigh too much.
-        Multiply the keys by exp(c_last - c_j) before they enter the state.""",
-        after=lambda x: _after(x, keys=x.k),
-    ),
-    **_kind(
-        "chunk_end_at_its_first_token",
-        "attend remember",
-        """the sum of the log gates up to the end of a chunk is read at its first token
+        Multiply the keys by exp(c_last - c_j) before they enter the state."""),
+    **_kind("chunk_end_at_its_first_token", "attend remember", after=_ended_at(0))("""
+        the sum of the log gates up to the end of a chunk is read at its first token
         Right token by token; states grow, because exp(c_first - c_j) is above 1.
-        Read the running sum at the last token of the chunk.""",
-        after=_ended_at(0),
-    ),
-    **_kind(
-        "chunk_end_one_token_early",
-        "attend remember",
-        """the sum of the log gates up to the end of a chunk is read at the token before the last
+        Read the running sum at the last token of the chunk."""),
+    **_kind("chunk_end_one_token_early", "attend remember", after=_ended_at(-2))("""
+        the sum of the log gates up to the end of a chunk is read at the token before the last
         Right token by token; the last gate of each chunk does not act on the state.
-        Read the running sum at the last token of the chunk.""",
-        after=_ended_at(-2),
-    ),
+        Read the running sum at the last token of the chunk."""),
     **_kind(
-        "state_before_chunk_lost",
-        "attend remember",
-        """the state after a chunk holds the tokens of the chunk alone
+        "state_before_chunk_lost", "attend remember", sizes=SHORT, after=lambda x: _after(x._replace(state=0 * x.state))
+    )("""
+        the state after a chunk holds the tokens of the chunk alone
         Right for one text from its start until the second chunk ends.
-        Add the state before the chunk, times the decay of the chunk.""",
-        sizes=(2, *CHUNKS),
-        after=lambda x: _after(x._replace(state=0 * x.state)),
-    ),
-    **_kind(
-        "short_chunk_ends_in_padding",
-        "remember",
-        """a shorter last chunk reads the sum of its log gates in a row of padding, where the sum is 0
+        Add the state before the chunk, times the decay of the chunk."""),
+    **_kind("short_chunk_ends_in_padding", "remember", short=lambda x: _after(x, 0 * x.sums[..., -1:, :]))("""
+        a shorter last chunk reads the sum of its log gates in a row of padding, where the sum is 0
         Right for texts of whole chunks; else the state is too large: the decay of the last chunk is left out.
-        Read the running sum at the last token of the text.""",
-        short=lambda x: _after(x, 0 * x.sums[..., -1:, :]),
-    ),
-    **_kind(
-        "short_chunk_dropped",
-        "remember",
-        """a shorter last chunk is not added to the state
+        Read the running sum at the last token of the text."""),
+    **_kind("short_chunk_dropped", "remember", sizes=SHORT, short=lambda x: x.state)("""
+        a shorter last chunk is not added to the state
         Right for texts of whole chunks.
-        Count chunks rounded up, and mask the rows beyond the text.""",
-        sizes=(2, *CHUNKS),
-        short=lambda x: x.state,
-    ),
+        Count chunks rounded up, and mask the rows beyond the text."""),
 }

@@ -163,33 +163,23 @@ def mistakes(arguments: Collection[str]) -> dict[str, Mistake]:
 
 
 def _positions(names: list[str]) -> dict[str, Mistake]:
-    def every(change: Callable[[Any], Any]) -> Wrong:
-        return using(**{name: _of(name, change) for name in names})
-
-    found = {"sign": _mistake(every(lambda p: -p), *SIGN)}
+    found = {"sign": of_all(names, SIGN)}
     if names == ["offsets"]:
         return found
-    found |= {name: _mistake(every(change), *words) for name, (change, *words) in EVERY_POSITION.items()}
+    found |= {name: of_all(names, mistake) for name, mistake in EVERY_POSITION.items()}
     if len(names) == 2:  # an offset does not see a shift of both
         del found["position_plus_one"], found["position_minus_one"]
-        found["queries_left_aligned"] = Mistake(
-            using(query_positions=lambda a: count(a.query_positions)), *LEFT, kind="positions"
-        )
-        rows = using(query_positions=_last_rows, key_positions=lambda a: count(a.key_positions))
-        found["row_for_position"] = _mistake(rows, *ROWS)
+        found |= {"queries_left_aligned": LEFT, "row_for_position": ROWS}
     return found
 
 
-def _mistake(wrong: Wrong, bug: str, effect: str, remedy: str) -> Mistake:
-    return Mistake(wrong, bug, effect, remedy, kind="positions")
+def of_all(names: Sequence[str], mistake: Mistake) -> Mistake:
+    """What `wrong` of a mistake does to an array of positions, done to these."""
+    return mistake._replace(wrong=using(**{name: _of(name, mistake.wrong) for name in names}), kind="positions")
 
 
 def _of(name: str, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda a: change(a[name])
-
-
-def _last_rows(a: Any) -> np.ndarray:
-    return count(a.query_positions) + a.key_positions.shape[-1] - a.query_positions.shape[-1]
 
 
 def _in_bits(bits: int) -> Callable[[Any], Any]:
@@ -261,140 +251,104 @@ UNMASKED = inside(
     attention, "softmax", lambda right: lambda s, mask=None, *rest: right(s, None, *rest) if mask is not None else missing()
 )
 
-OVERWRITTEN = (
-    "= for +=: entries of one row of the table overwrite each other instead of adding up",
-    "Rows that occur once are right; those that all far tokens share learn from one pair.",
-    "Add up: index_add, np.add.at, atomic additions.",
-    (),
-    "gradient",
-)
-FIRST_ROW = (
-    "the gradient of an argument shared by the batch is that of batch row 0 instead of the sum",
-    "Right for a batch of one.",
-    "Sum over all axes that were broadcast.",
-    (),
-    "gradient",
-)
-SIGN = ("the offset is query - key", "Past and future change places.", "The offset is key - query.")
-LEFT = (
-    "the queries start at position 0 though there are fewer queries than keys",
-    "Decoding with a cache is wrong, prefill is right.",
-    "Give the queries their own positions; the last query stands at the last key.",
-)
-ROWS = (
-    "the positions given are replaced by row numbers, aligned at the end",
-    "Worse with left padding; gaps are lost.",
-    "Use the positions that are given, not an arange.",
-)
-EVERY_POSITION: dict[str, tuple[Any, ...]] = {
-    "positions_ignored": (
-        count,
-        "the positions given are replaced by 0, 1, 2, ..",
-        "Worse with left padding and with a cache; right for one text from its start.",
-        "Use the positions that are given, not an arange.",
+OVERWRITTEN = Mistake(None, kind="gradient").words("""
+    = for +=: entries of one row of the table overwrite each other instead of adding up
+    Rows that occur once are right; those that all far tokens share learn from one pair.
+    Add up: index_add, np.add.at, atomic additions.""")
+FIRST_ROW = Mistake(None, kind="gradient").words("""
+    the gradient of an argument shared by the batch is that of batch row 0 instead of the sum
+    Right for a batch of one.
+    Sum over all axes that were broadcast.""")
+SIGN = Mistake(lambda p: -p, "the offset is query - key", "Past and future change places.", "The offset is key - query.")
+LEFT = Mistake(using(query_positions=lambda a: count(a.query_positions)), kind="positions").words("""
+    the queries start at position 0 though there are fewer queries than keys
+    Decoding with a cache is wrong, prefill is right.
+    Give the queries their own positions; the last query stands at the last key.""")
+ROWS = Mistake(
+    using(
+        query_positions=lambda a: count(a.query_positions) + a.key_positions.shape[-1] - a.query_positions.shape[-1],
+        key_positions=lambda a: count(a.key_positions),
     ),
-    "positions_shared_across_batch": (
-        _first_row,
-        "every batch row uses the positions of row 0",
-        "Batch row 0 is right and nothing else.",
-        "Keep the batch axis of the positions when the tables or biases are made.",
-    ),
-    "position_plus_one": (
-        lambda p: p + 1,
-        "positions are one too large: they are counted from 1",
-        "Wrong at every position, position 0 as well.",
-        "Count from 0; a cache that holds n tokens gives the next one position n.",
-    ),
-    "position_minus_one": (
-        lambda p: p - 1,
-        "positions are one too small: they are counted from -1",
-        "Wrong at every position, position 0 as well.",
-        "Count from 0; a cache that holds n tokens gives the next one position n.",
-    ),
-    "position_minus_one_floored": (
-        lambda p: np.maximum(p - 1, 0) if (p == 0).any() else missing(),
-        "positions are one too small and clamped at 0",
-        "Position 0 is right and nothing else.",
-        "Count from 0, and advance the length of the cache after the step.",
-    ),
-    "positions_from_first": (
-        lambda p: p[..., :1] + np.arange(p.shape[-1]),
-        "positions count on from the first one of each row",
-        "Right without gaps; wrong with left padding, packing and eviction.",
-        "Use every position; kernels that take one offset cannot serve gaps.",
-    ),
-    "positions_from_first_of_batch": (
-        lambda p: np.broadcast_to(p[:1, ..., :1] + np.arange(p.shape[-1]), p.shape) if p.ndim > 1 else missing(),
-        "positions count on from the first one of the first batch row",
-        "Right for texts that start alike and have no gaps.",
-        "Use every position of every row.",
-    ),
-    "int16_positions": (
-        lambda p: (p + 2**15) % 2**16 - 2**15,
-        "positions are held as 16-bit integers, which wrap at 32768",
-        "Right until 32767, then positions are negative.",
-        "Hold positions in int32 or int64.",
-    ),
-    "positions_zero": (
-        lambda p: 0 * p,
-        "all positions are 0",
-        "Position 0 is right and nothing else.",
-        "Pass the positions on.",
-    ),
-    "positions_reversed": (
-        lambda p: p[..., ::-1],
-        "positions are in reverse order: the first token has the last position",
-        "Everything is wrong but the middle.",
-        "Keep positions in the order of the tokens; where one is flipped, flip the other.",
-    ),
-    "positions_repeated": (
-        lambda p: p[..., np.arange(p.shape[-1]) // 2],
-        "each position is used for two rows: 0, 0, 1, 1, ..",
-        "Row 0 is right, then every second row has its neighbor's position.",
-        "Flatten heads and rows in one order: tile positions where heads come first, repeat_interleave where rows do.",
-    ),
-    "positions_clamped": (
-        lambda p: np.minimum(p, 4095),
-        "positions beyond 4095 become 4095: the table is too short and the index is clamped",
-        "Right until 4096, then all positions are one.",
-        "Make the table as long as the longest sequence, or compute the angles from the positions.",
-    ),
-    "positions_modulo": (
-        lambda p: p % 4096,
-        "positions are taken modulo 4096: the table is too short and the index wraps",
-        "Right until 4096, then positions repeat.",
-        "Make the table as long as the longest sequence, or compute the angles from the positions.",
-    ),
-    "linear_scaling": (
-        lambda p: p / 4,
-        "positions are divided by 4, though no scaling is configured",
-        "Position 0 is right; everything turns too slowly.",
-        "Use linear scaling only where the configuration names it.",
-    ),
-    "bf16_positions": (
-        _in_bits(8),
-        "positions are held in bfloat16, which rounds to 8 significant bits",
-        "Good until 256, then neighbors share positions.",
-        "Keep positions as integers, or in float32, until the angle is made.",
-    ),
-    "f16_positions": (
-        _in_bits(11),
-        "positions are held in float16, which rounds to 11 significant bits",
-        "Good until 2048, then neighbors share positions.",
-        "Keep positions as integers, or in float32, until the angle is made.",
-    ),
-    "f32_positions": (
-        _in_bits(24),
-        "positions are held in float32, which rounds to 24 significant bits",
-        "Good until 2^24 = 16777216.",
-        "Keep positions as integers, or in float64.",
-    ),
-    "wrong_axis": (
-        _wrong_axis,
-        "positions run along another axis: a row takes its index in the batch as position",
-        "All rows of a sequence have one position.",
-        "Put the axis of the sequence next to the features, or unsqueeze the tables at the other axis.",
-    ),
+    kind="positions",
+).words("""
+    the positions given are replaced by row numbers, aligned at the end
+    Worse with left padding; gaps are lost.
+    Use the positions that are given, not an arange.""")
+EVERY_POSITION = {  # `wrong` is what becomes of each array of positions
+    "positions_ignored": Mistake(count).words("""
+        the positions given are replaced by 0, 1, 2, ..
+        Worse with left padding and with a cache; right for one text from its start.
+        Use the positions that are given, not an arange."""),
+    "positions_shared_across_batch": Mistake(_first_row).words("""
+        every batch row uses the positions of row 0
+        Batch row 0 is right and nothing else.
+        Keep the batch axis of the positions when the tables or biases are made."""),
+    "position_plus_one": Mistake(lambda p: p + 1).words("""
+        positions are one too large: they are counted from 1
+        Wrong at every position, position 0 as well.
+        Count from 0; a cache that holds n tokens gives the next one position n."""),
+    "position_minus_one": Mistake(lambda p: p - 1).words("""
+        positions are one too small: they are counted from -1
+        Wrong at every position, position 0 as well.
+        Count from 0; a cache that holds n tokens gives the next one position n."""),
+    "position_minus_one_floored": Mistake(lambda p: np.maximum(p - 1, 0) if (p == 0).any() else missing()).words("""
+        positions are one too small and clamped at 0
+        Position 0 is right and nothing else.
+        Count from 0, and advance the length of the cache after the step."""),
+    "positions_from_first": Mistake(lambda p: p[..., :1] + np.arange(p.shape[-1])).words("""
+        positions count on from the first one of each row
+        Right without gaps; wrong with left padding, packing and eviction.
+        Use every position; kernels that take one offset cannot serve gaps."""),
+    "positions_from_first_of_batch": Mistake(
+        lambda p: np.broadcast_to(p[:1, ..., :1] + np.arange(p.shape[-1]), p.shape) if p.ndim > 1 else missing()
+    ).words("""
+        positions count on from the first one of the first batch row
+        Right for texts that start alike and have no gaps.
+        Use every position of every row."""),
+    "int16_positions": Mistake(lambda p: (p + 2**15) % 2**16 - 2**15).words("""
+        positions are held as 16-bit integers, which wrap at 32768
+        Right until 32767, then positions are negative.
+        Hold positions in int32 or int64."""),
+    "positions_zero": Mistake(lambda p: 0 * p).words("""
+        all positions are 0
+        Position 0 is right and nothing else.
+        Pass the positions on."""),
+    "positions_reversed": Mistake(lambda p: p[..., ::-1]).words("""
+        positions are in reverse order: the first token has the last position
+        Everything is wrong but the middle.
+        Keep positions in the order of the tokens; where one is flipped, flip the other."""),
+    "positions_repeated": Mistake(lambda p: p[..., np.arange(p.shape[-1]) // 2]).words("""
+        each position is used for two rows: 0, 0, 1, 1, ..
+        Row 0 is right, then every second row has its neighbor's position.
+        Flatten heads and rows in one order: tile positions where heads come first, repeat_interleave where rows do."""),
+    "positions_clamped": Mistake(lambda p: np.minimum(p, 4095)).words("""
+        positions beyond 4095 become 4095: the table is too short and the index is clamped
+        Right until 4096, then all positions are one.
+        Make the table as long as the longest sequence, or compute the angles from the positions."""),
+    "positions_modulo": Mistake(lambda p: p % 4096).words("""
+        positions are taken modulo 4096: the table is too short and the index wraps
+        Right until 4096, then positions repeat.
+        Make the table as long as the longest sequence, or compute the angles from the positions."""),
+    "linear_scaling": Mistake(lambda p: p / 4).words("""
+        positions are divided by 4, though no scaling is configured
+        Position 0 is right; everything turns too slowly.
+        Use linear scaling only where the configuration names it."""),
+    "bf16_positions": Mistake(_in_bits(8)).words("""
+        positions are held in bfloat16, which rounds to 8 significant bits
+        Good until 256, then neighbors share positions.
+        Keep positions as integers, or in float32, until the angle is made."""),
+    "f16_positions": Mistake(_in_bits(11)).words("""
+        positions are held in float16, which rounds to 11 significant bits
+        Good until 2048, then neighbors share positions.
+        Keep positions as integers, or in float32, until the angle is made."""),
+    "f32_positions": Mistake(_in_bits(24)).words("""
+        positions are held in float32, which rounds to 24 significant bits
+        Good until 2^24 = 16777216.
+        Keep positions as integers, or in float64."""),
+    "wrong_axis": Mistake(_wrong_axis).words("""
+        positions run along another axis: a row takes its index in the batch as position
+        All rows of a sequence have one position.
+        Put the axis of the sequence next to the features, or unsqueeze the tables at the other axis."""),
 }
 
 
@@ -444,26 +398,23 @@ def capped(n: int) -> Mistake:
         Limit distances only where the formula does.""")
 
 
-def of_some(name: str, names: Sequence[str], change: Callable[[Any], Any], *words: Any) -> dict[str, Mistake]:
-    """One mistake in all of these arguments, and in each alone."""
+def of_some(name: str, names: Sequence[str], mistake: Mistake) -> dict[str, Mistake]:
+    """One mistake in all of these arguments, and in each alone; `wrong` is what becomes of an array of positions."""
     sets = {name: names} | ({f"{name}_of_{one}": [one] for one in names} if len(names) > 1 else {})
-    return {key: _mistake(using(**{one: _of(one, change) for one in some}), *words) for key, some in sets.items()}
+    return {key: of_all(some, mistake) for key, some in sets.items()}
 
 
 def ends(n: int, names: Sequence[str]) -> dict[str, Mistake]:
     """Positions that end before n, or wrap there."""
-    last = (
-        f"positions beyond {n - 1} become {n - 1}: the table is too short and the index is clamped",
-        f"Right until {n - 1}, then all positions are one.",
-        "Make the table as long as the longest sequence, or compute with the positions.",
-    )
-    again = (
-        f"positions are taken modulo {n}: a table or an integer is too short",
-        f"Right until {n - 1}, then positions repeat.",
-        "Make the table as long as the longest sequence, or hold positions in int32 or int64.",
-    )
-    found = of_some(f"positions_end_at_{n - 1}", names, lambda p: np.minimum(p, n - 1), *last)
-    return found | of_some(f"positions_modulo_{n}", names, lambda p: p % n, *again)
+    last = Mistake(lambda p: np.minimum(p, n - 1)).words(f"""
+        positions beyond {n - 1} become {n - 1}: the table is too short and the index is clamped
+        Right until {n - 1}, then all positions are one.
+        Make the table as long as the longest sequence, or compute with the positions.""")
+    again = Mistake(lambda p: p % n).words(f"""
+        positions are taken modulo {n}: a table or an integer is too short
+        Right until {n - 1}, then positions repeat.
+        Make the table as long as the longest sequence, or hold positions in int32 or int64.""")
+    return of_some(f"positions_end_at_{n - 1}", names, last) | of_some(f"positions_modulo_{n}", names, again)
 
 
 GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (

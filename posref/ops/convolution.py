@@ -122,41 +122,26 @@ def _masked(change):
         tokens = a.padding_mask[..., None] if a.padding_mask is not None else missing()
         return change(lambda x: f(**a | {"x": x, "padding_mask": None}), a.x, tokens)
 
-    return wrong
+    return Mistake(wrong, kind="padded", only="convolve")
 
 
 FURTHER = {
-    name: Mistake(_masked(change), bug, effect, remedy, kind="padded", only="convolve")
-    for name, change, bug, effect, remedy in (
-        (
-            "padding_ignored",
-            lambda convolved, x, tokens: convolved(x),
-            "the padding mask is ignored: the rows of padding are read",
-            "The first width - 1 tokens behind padding are wrong.",
-            "Set the rows of padding to 0 before the convolution.",
-        ),
-        (
-            "masked_after_instead",
-            lambda convolved, x, tokens: tokens * convolved(x),
-            "the padding mask is applied to the output instead of the input",
-            "The first width - 1 tokens behind padding are wrong, and padding is 0.",
-            "Set the rows of padding to 0 before the convolution.",
-        ),
-        (
-            "masked_after_too",
-            lambda convolved, x, tokens: tokens * convolved(tokens * x),
-            "the padding mask is applied to the output as well",
-            "Tokens are right; padding is 0, as Mamba has it, instead of its bias and the tokens before.",
-            "Leave the output as it is here; a model that masks it again, as Mamba does, does so behind this function.",
-        ),
-        (
-            "padding_mask_inverted",
-            lambda convolved, x, tokens: convolved(~tokens * x),
-            "the padding mask is inverted: the rows of tokens are set to 0",
-            "Nothing but padding is read.",
-            "True means a token; invert a mask of the other convention once.",
-        ),
-    )
+    "padding_ignored": _masked(lambda convolved, x, tokens: convolved(x)).words("""
+        the padding mask is ignored: the rows of padding are read
+        The first width - 1 tokens behind padding are wrong.
+        Set the rows of padding to 0 before the convolution."""),
+    "masked_after_instead": _masked(lambda convolved, x, tokens: tokens * convolved(x)).words("""
+        the padding mask is applied to the output instead of the input
+        The first width - 1 tokens behind padding are wrong, and padding is 0.
+        Set the rows of padding to 0 before the convolution."""),
+    "masked_after_too": _masked(lambda convolved, x, tokens: tokens * convolved(tokens * x)).words("""
+        the padding mask is applied to the output as well
+        Tokens are right; padding is 0, as Mamba has it, instead of its bias and the tokens before.
+        Leave the output as it is here; a model that masks it again, as Mamba does, does so behind this function."""),
+    "padding_mask_inverted": _masked(lambda convolved, x, tokens: convolved(~tokens * x)).words("""
+        the padding mask is inverted: the rows of tokens are set to 0
+        Nothing but padding is read.
+        True means a token; invert a mask of the other convention once."""),
 } | {
     name: Mistake(_padded_on_both_sides(left), kind="rows", only="convolve").words(f"""
         zeros are put on both sides of the text, {words}; the state is not read

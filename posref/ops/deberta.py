@@ -147,7 +147,9 @@ def _other(right):
 
 
 MISTAKES = {
-    "rows_overwritten": Mistake(inside(deberta, "scatter_rows", lambda right: last_wins), *OVERWRITTEN, only="scores_gradient"),
+    "rows_overwritten": OVERWRITTEN._replace(
+        wrong=inside(deberta, "scatter_rows", lambda right: last_wins), only="scores_gradient"
+    ),
     "gradient_unscaled": Mistake(
         result(lambda y, a: y * np.sqrt(3 * a.q.shape[-1])), kind="gradient", only="scores_gradient"
     ).words("""

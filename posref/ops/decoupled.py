@@ -32,10 +32,6 @@ def _of_the_content(a):
     return a.scale * np.sqrt((a.q.shape[-1] + a.q_turned.shape[-1]) / a.q.shape[-1])
 
 
-def _queries_turned_first(a):
-    return np.concatenate([a.q_turned, a.q], axis=-1)
-
-
 def _keys_turned_first(a):
     return np.concatenate([np.broadcast_to(a.k_turned, (*a.k.shape[:-1], a.k_turned.shape[-1])), a.k], axis=-1)
 
@@ -102,7 +98,7 @@ FURTHER = {
         Rotated features meet contents: scores are noise.
         Join the parts of queries and keys in one order.""")
     for name, these, others, joined in (
-        ("q", "queries", "keys", _queries_turned_first),
+        ("q", "queries", "keys", lambda a: np.concatenate([a.q_turned, a.q], axis=-1)),
         ("k", "keys", "queries", _keys_turned_first),
     )
 }

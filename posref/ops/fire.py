@@ -53,10 +53,6 @@ def _gelu(h):
     return h / 2 + h * h * (density * weights).sum(axis=-1) / np.sqrt(8 * np.pi)
 
 
-def _gelu_by_tanh(h):
-    return h / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (h + 0.044715 * h**3)))
-
-
 MISTAKES = {
     "no_threshold": Mistake(using(threshold=2.0**-20)).words("""
         max(i, 0): the threshold is left out
@@ -94,7 +90,7 @@ MISTAKES = {
         W_2 gelu(w_1 x + b_1) + b_2: the hidden nonlinearity is torch.nn.GELU()
         Close for large numbers, not for those around 0.
         relu between the layers."""),
-    "gelu_by_tanh": Mistake(_activated(_gelu_by_tanh)).words("""
+    "gelu_by_tanh": Mistake(_activated(lambda h: h / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (h + 0.044715 * h**3))))).words("""
         W_2 gelu(w_1 x + b_1) + b_2 with the tanh approximation, the default of jax.nn.gelu
         Close for large numbers, not for those around 0.
         relu between the layers."""),

@@ -40,14 +40,10 @@ MISTAKES = {
         c_j - c_i: the difference has the wrong sign
         Far tokens are preferred.
         The bias is 0 or below for keys in the past.""")
-    .where(
-        "form",
-        "key",
-        """
+    .where("""form=key
         c_j where -c_j is asked for: the running sum has the wrong sign
         Far tokens are preferred.
-        The bias -c_j grows with the position of the key.""",
-    ),
+        The bias -c_j grows with the position of the key."""),
     "key_gate_included": Mistake(instead(_one_token_early)).words("""
         the sum runs over j .. i - 1: the key's gate is included and the query's is not
         Each token forgets itself and not what was before it.

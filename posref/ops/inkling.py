@@ -55,7 +55,6 @@ def _tau(a, at="query_positions"):
     return inkling.temperature(a[at], amount=a.amount, floor=a.floor)[..., None, :, None]
 
 
-ONCE = "Multiply products and bias by tau once: q and r, or q and b, or the scores."
 REPLACED = {"bias_twice"}  # of attention that adds the bias itself
 MISTAKES = {
     "sign": Mistake(_in("bias", lambda right, states, profiles, i, j: right(states, profiles, -i, -j))).words("""
@@ -116,20 +115,16 @@ MISTAKES = {
         the temperature is left out
         Right up to the position `floor` - 1, then attention is too flat.
         Multiply scores of layers without a window by tau."""),
-    "bias_without_temperature": Mistake(
-        using(states=lambda a: a.states / _tau(a)),
-        "tau scale q . k + b: the temperature multiplies the products alone",
-        "Right up to the position `floor` - 1, then the bias is too weak.",
-        ONCE,
-        kind="temperature",
-    ),
+    "bias_without_temperature": Mistake(using(states=lambda a: a.states / _tau(a)), kind="temperature").words("""
+        tau scale q . k + b: the temperature multiplies the products alone
+        Right up to the position `floor` - 1, then the bias is too weak.
+        Multiply products and bias by tau once: q and r, or q and b, or the scores."""),
     "temperature_twice": Mistake(
-        using(q=lambda a: a.q * _tau(a), states=lambda a: a.states * _tau(a)),
-        "tau^2: queries and states have the temperature, and the scores again",
-        "Right up to the position `floor` - 1, then attention is too sharp.",
-        ONCE,
-        kind="temperature",
-    ),
+        using(q=lambda a: a.q * _tau(a), states=lambda a: a.states * _tau(a)), kind="temperature"
+    ).words("""
+        tau^2: queries and states have the temperature, and the scores again
+        Right up to the position `floor` - 1, then attention is too sharp.
+        Multiply products and bias by tau once: q and r, or q and b, or the scores."""),
     "temperature_of_the_key": Mistake(using(amount=0, k=lambda a: a.k * _tau(a, "key_positions")), kind="temperature").words("""
         scale q . (tau_j k_j) + b: the keys have the temperature of their own position, and the bias none
         Each key's score is sharpened by another number, so the weights of one query are wrong.

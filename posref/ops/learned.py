@@ -92,22 +92,14 @@ MISTAKES = {
         rows are counted from 0 though the table begins at 2
         No error, other rows: cosine 0.65 with the right output.
         Add the first row of the convention: 2 in OPT, padding_idx + 1 in RoBERTa.""")
-    .where(
-        "convention",
-        "roberta",
-        """
+    .where("""convention=roberta
         rows are counted from 0 though they begin at padding_idx + 1
         No error, other rows.
-        Add padding_idx + 1.""",
-    )
-    .where(
-        "convention",
-        "m2m100",
-        """
+        Add padding_idx + 1.""")
+    .where("""convention=m2m100
         rows are counted from 0 though they begin at padding_idx + 1
         No error, other rows.
-        Add padding_idx + 1.""",
-    ),
+        Add padding_idx + 1."""),
     "one_short": Mistake(_ids(lambda rows, mask, n, first, c: np.where(mask, rows - 1, rows))).words("""
         rows begin at padding_idx instead of padding_idx + 1
         The first token has the row of padding.

@@ -119,10 +119,6 @@ def _masked(wrong):
     return _otherwise(lambda a: _same_document(wrong(lambda lengths, **_: position_ids.documents(lengths), a), a.causal))
 
 
-def _in_stripes(a):
-    return np.arange(a.rank, a.n, a.ranks)
-
-
 def _second_chunk_in_order(a):
     chunk = a.n // (2 * a.ranks)
     return np.concatenate([np.arange(chunk) + first * chunk for first in (a.rank, a.ranks + a.rank)])
@@ -382,7 +378,7 @@ MISTAKES = {
         each rank takes one run of consecutive tokens
         Outputs belong to other tokens; with the right ids the last rank works longest.
         Give rank r the chunks r and 2 ranks - 1 - r."""),
-    "striped": Mistake(_otherwise(_in_stripes), only="zigzag").words("""
+    "striped": Mistake(_otherwise(lambda a: np.arange(a.rank, a.n, a.ranks)), only="zigzag").words("""
         rank, rank + ranks, ..: tokens are dealt out one by one
         Outputs belong to other tokens.
         Give rank r the chunks r and 2 ranks - 1 - r."""),
@@ -650,14 +646,10 @@ FURTHER = {
             what follows an image or a video starts {more} too late
             Text is farther from the image before it.
             Start at the number after the largest position, without special tokens that are no part of the text.""")
-        .where(
-            "convention",
-            "longer_side",
-            f"""
+        .where(f"""convention=longer_side
             what follows an image or a video starts {more} too late
             Text is farther from the image before it.
-            Start at start + max(rows, columns), without special tokens that are no part of the text.""",
-        )
+            Start at start + max(rows, columns), without special tokens that are no part of the text.""")
         for more in (1, 2)
     },
     "interval_rounded_first": Mistake(

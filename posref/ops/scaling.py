@@ -371,14 +371,10 @@ FURTHER = {
         the ramp is linear in the wavelength, not in the index of the pair
         Frequencies in the ramp are off.
         Let the ramp run over the index of the pair, between the edges of beta_fast and beta_slow.""")
-    .where(
-        "ramp",
-        "turns",
-        """
+    .where("""ramp=turns
         the ramp is linear in the wavelength, not in the turns of the pair
         Frequencies in the ramp are off.
-        Let the ramp run over the turns of the pair in original_length tokens, from beta_slow to beta_fast.""",
-    ),
+        Let the ramp run over the turns of the pair in original_length tokens, from beta_slow to beta_fast."""),
     "range_of_base_10000": Mistake(
         inside(scaling, "yarn_range", lambda right: lambda dim, base, **rest: right(dim, 10000.0, **rest)),
         only="yarn yarn_tables",

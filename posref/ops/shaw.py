@@ -106,8 +106,8 @@ def _by_distance(right, q, k, table, offsets, scale, variant):
 
 
 MISTAKES = {
-    "rows_overwritten": Mistake(
-        inside(relative, "scatter_rows", lambda right: last_wins), *OVERWRITTEN, only="scores_gradient"
+    "rows_overwritten": OVERWRITTEN._replace(
+        wrong=inside(relative, "scatter_rows", lambda right: last_wins), only="scores_gradient"
     ),
     "gradient_unscaled": Mistake(result(lambda y, a: y / a.scale), kind="gradient", only="scores_gradient").words("""
         the gradient is not scaled

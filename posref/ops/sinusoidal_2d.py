@@ -59,14 +59,10 @@ MISTAKES = {
         patches are counted from 1, as DETR counts pixels
         Every patch has its diagonal neighbour's place.
         MAE and timm count from 0.""")
-    .where(
-        "convention",
-        "detr",
-        """
+    .where("""convention=detr
         1 is added to the coordinates
         Every pixel has its diagonal neighbour's place.
-        Use the coordinates as given: DETR's count from 1 is made where they are made.""",
-    ),
+        Use the coordinates as given: DETR's count from 1 is made where they are made."""),
     "frequencies_of_the_whole_width": Mistake(instead(_of_the_whole_width)).words("""
         10000^(-2t / D): the width D of both axes is taken for that of one
         The slow half of the waves is missing.

@@ -185,10 +185,6 @@ def _linear(right):
     return lambda offsets, *, window: offsets / (window - 1)
 
 
-def _no_sigmoid(y):
-    return np.log(y / (16 - y))
-
-
 MISTAKES = {
     "sign": Mistake(
         using(coordinates=lambda a: -a.coordinates), only="bias bias_with_cls attend continuous_bias logarithmic_bias"
@@ -229,7 +225,7 @@ MISTAKES = {
         x / (W - 1): coordinates are not spaced by a logarithm
         Near offsets are hardly distinguished.
         sign(x) log2(1 + 8 |x| / (W - 1)) / 3."""),
-    "no_sigmoid": Mistake(result(_no_sigmoid), only="continuous_bias").words("""
+    "no_sigmoid": Mistake(result(lambda y: np.log(y / (16 - y))), only="continuous_bias").words("""
         16 sigmoid is left out: the network's output is the bias
         Biases are negative or too small.
         16 sigmoid(..) of what the network gives."""),

@@ -160,8 +160,8 @@ def _painted_bias(f, a):
 
 
 MISTAKES = {
-    "rows_overwritten": Mistake(instead(_overwritten), *OVERWRITTEN, only="bias_gradient"),
-    "first_batch_row": Mistake(_of_the_first_text, *FIRST_ROW, only="bias_gradient"),
+    "rows_overwritten": OVERWRITTEN._replace(wrong=instead(_overwritten), only="bias_gradient"),
+    "first_batch_row": FIRST_ROW._replace(wrong=_of_the_first_text, only="bias_gradient"),
     "averaged": Mistake(_averaged, kind="gradient", only="bias_gradient").words("""
         the gradients of a bucket are averaged instead of summed
         Buckets of far tokens hardly learn.

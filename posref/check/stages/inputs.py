@@ -24,26 +24,14 @@ from posref.ops import Arguments, Mistake, NotHere, common, inside, missing, pro
 from posref.ops.variation import steps
 
 BITS = {"float16 or TF32": 11, "bfloat16": 8}
-ROUNDED = (
-    "Right for numbers of few bits; all others are off by that rounding.",
-    "Compute with the input as it is given; switch TF32 off where products are compared in float32.",
-    (),
-    "precision",
-)
-TRIANGLE = (
-    "the mask given is replaced by the causal mask",
-    "Right in plain decoding; prefixes, images and packed texts see the wrong keys.",
-    "Apply the mask that is given.",
-    (),
-    "mask",
-)
-TRIANGLE_TOO = (
-    "the causal mask is applied besides the mask given: keys after the query are always hidden",
-    "Right in plain decoding; prefixes and images do not see what is after them.",
-    "Apply the mask that is given and no other.",
-    (),
-    "mask",
-)
+TRIANGLE = Mistake(None, kind="mask").words("""
+    the mask given is replaced by the causal mask
+    Right in plain decoding; prefixes, images and packed texts see the wrong keys.
+    Apply the mask that is given.""")
+TRIANGLE_TOO = Mistake(using(mask=lambda a: a.mask & probe.triangle(a.mask)), kind="mask").words("""
+    the causal mask is applied besides the mask given: keys after the query are always hidden
+    Right in plain decoding; prefixes and images do not see what is after them.
+    Apply the mask that is given and no other.""")
 
 
 def fine_numbers(report: Report, caller: Caller, first: engine.Question) -> None:
@@ -218,8 +206,8 @@ def other_masks(report: Report, caller: Caller, settings: dict[str, Any], first:
         and (mask <= probe.triangle(mask)).all()
     ):
         holes = probe.scattered(mask) & mask if settings.get("causal") else probe.scattered(mask)
-        wrong = {"causal_mask_instead": Mistake(using(mask=mask), *TRIANGLE)}
-        wrong |= {"causal_mask_as_well": Mistake(using(mask=lambda a: a.mask & probe.triangle(a.mask)), *TRIANGLE_TOO)}
+        wrong = {"causal_mask_instead": TRIANGLE._replace(wrong=using(mask=mask))}
+        wrong |= {"causal_mask_as_well": TRIANGLE_TOO}
         _contents(report, caller, first, Arguments(first.a | {"mask": holes}), "a mask with holes", lambda got: wrong)
         _no_key(report, caller, first, holes)
 
@@ -274,9 +262,10 @@ def _roundings(names: list[str]) -> dict[str, Mistake]:
     sets = {"inputs": names} if len(names) > 1 else {}
     sets |= {name: [name] for name in names}
     return {
-        f"{words}_in_{bits}_bits": Mistake(
-            using(**{each: _in(each, bits) for each in some}), f"{words} rounded to {kind} before use", *ROUNDED
-        )
+        f"{words}_in_{bits}_bits": Mistake(using(**{each: _in(each, bits) for each in some}), kind="precision").words(f"""
+            {words} rounded to {kind} before use
+            Right for numbers of few bits; all others are off by that rounding.
+            Compute with the input as it is given; switch TF32 off where products are compared in float32.""")
         for words, some in sets.items()
         for kind, bits in BITS.items()
     }

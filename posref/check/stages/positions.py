@@ -22,18 +22,16 @@ from posref.check.stages.later_questions import (
     reshaped,
 )
 from posref.check.verdict import judged, needed, unseen
-from posref.ops import Arguments, Mistake, NotHere, common, probe, using
+from posref.ops import Arguments, Mistake, NotHere, common, probe
 
-CLAMPED = (
-    "positions below 0 become 0",
-    "Right from 0 on.",
-    "Compute with positions as given.",
-)
-ABSOLUTE = (
-    "positions lose their sign: |p| for positions below 0",
-    "Right from 0 on.",
-    "Compute with positions as given.",
-)
+CLAMPED = Mistake(lambda p: np.maximum(p, 0)).words("""
+    positions below 0 become 0
+    Right from 0 on.
+    Compute with positions as given.""")
+ABSOLUTE = Mistake(np.abs).words("""
+    positions lose their sign: |p| for positions below 0
+    Right from 0 on.
+    Compute with positions as given.""")
 TYPES = {2**15: "int16", 2**16: "uint16"}  # by the first whole number that they do not hold
 ODD = "odd positions near 2^24"
 
@@ -306,11 +304,8 @@ def negative_positions(report: Report, caller: Caller, settings: dict[str, Any],
     names = probe.placed(caller.op, first.a)
     try:
         a = probe.moved(first.a, -(2**12), names)
-        ways = {
-            "clamped_at_0": Mistake(using(**{name: _changed(name, lambda p: np.maximum(p, 0)) for name in names}), *CLAMPED)
-        }
-        ways |= common.of_some("absolute_positions", names, np.abs, *ABSOLUTE)
-        question = question_with(report, caller, first, a, ways)
+        ways = common.of_some("absolute_positions", names, ABSOLUTE)
+        question = question_with(report, caller, first, a, {"clamped_at_0": common.of_all(names, CLAMPED)} | ways)
         question.before = first
         got = reshaped(caller(a), question)
     except (NotHere, ValueError):
@@ -333,7 +328,3 @@ def negative_positions(report: Report, caller: Caller, settings: dict[str, Any],
         report.skipped("negative positions", f"wrong before 0: {words}; all else was checked from 0 on")
     else:
         failed(report, "negative positions", part)
-
-
-def _changed(name: str, change: Any) -> Any:
-    return lambda a: change(a[name])

@@ -12,26 +12,22 @@ from posref.check.stages.later_questions import failed, question_with, refuses, 
 from posref.check.verdict import judged
 from posref.ops import Arguments, Mistake, NotHere, probe, using
 
-CACHED = (
-    "tables are kept by the shape of what they are made of, or by a length: what an earlier call of one shape was given",
-    "The first text is right; the next of one length has its positions.",
-    "Keep tables by the values that they are made of, or make them in every call.",
-)
-STRIDES = (
-    "an array is taken for a contiguous one: its memory is read in a row, whatever the strides",
-    "Right for a fresh array; wrong for a slice, or for axes that were exchanged.",
-    "Step by the strides, or make the array contiguous first.",
-)
-REUSED = (
-    "tables are kept by the address or the identity of an array: what an earlier call with the same buffers was given",
-    "The first call is right; the next one that fills the same buffers has the tables of the first.",
-    "Keep tables by the values that they are made of, or make them in every call.",
-)
-KEPT = (
-    "the frequencies of the longest text so far are kept: shorter texts after it have them",
-    "A text is right alone, and wrong after a longer one.",
-    "Make the frequencies of the length in every call, or set them back for shorter texts.",
-)
+CACHED = Mistake(None).words("""
+    tables are kept by the shape of what they are made of, or by a length: what an earlier call of one shape was given
+    The first text is right; the next of one length has its positions.
+    Keep tables by the values that they are made of, or make them in every call.""")
+STRIDES = Mistake(None).words("""
+    an array is taken for a contiguous one: its memory is read in a row, whatever the strides
+    Right for a fresh array; wrong for a slice, or for axes that were exchanged.
+    Step by the strides, or make the array contiguous first.""")
+REUSED = Mistake(None).words("""
+    tables are kept by the address or the identity of an array: what an earlier call with the same buffers was given
+    The first call is right; the next one that fills the same buffers has the tables of the first.
+    Keep tables by the values that they are made of, or make them in every call.""")
+KEPT = Mistake(None).words("""
+    the frequencies of the longest text so far are kept: shorter texts after it have them
+    A text is right alone, and wrong after a longer one.
+    Make the frequencies of the length in every call, or set them back for shorter texts.""")
 OVERWRITTEN = "your outputs share their memory: a later call overwrites the result of an earlier one"
 NOT_REPEATED = "Look for state that a call leaves, memory that was never written, random numbers, and threads that race."
 FIRST_OF_TORCH = (
@@ -60,8 +56,8 @@ def second_call(report: Report, caller: Caller, first: engine.Question) -> list[
     try:
         a = _exchanged(first.a, caller.positions)
         old = using(**{name: first.a[name] for name in a if a[name] is not first.a[name]})
-        longest = {"longest_length_kept": Mistake(using(frequencies=first.a["frequencies"]), *KEPT)} if a.by_length else {}
-        question = question_with(report, caller, first, a, {"cached_by_shape": Mistake(old, *CACHED)} | longest)
+        longest = {"longest_length_kept": KEPT._replace(wrong=using(frequencies=first.a["frequencies"]))} if a.by_length else {}
+        question = question_with(report, caller, first, a, {"cached_by_shape": CACHED._replace(wrong=old)} | longest)
         earlier, values = caller.result, caller.values(caller.result, first.a)
         got = caller(a)
     except (NotHere, ValueError):
@@ -98,7 +94,7 @@ def reused_buffers(report: Report, caller: Caller, first: engine.Question) -> No
     try:
         a = probe.exchanged(first.a, caller.positions)
         old = using(**{name: first.a[name] for name in a if a[name] is not first.a[name]})
-        question = question_with(report, caller, first, a, {"cached_by_address": Mistake(old, *REUSED)})
+        question = question_with(report, caller, first, a, {"cached_by_address": REUSED._replace(wrong=old)})
         got = caller.refilled(first.a, a)
     except (NotHere, ValueError, Misbehaved):
         return
@@ -118,8 +114,8 @@ def strides(report: Report, caller: Caller, first: engine.Question) -> None:
     if not spread.slices:
         return
     read = {name: partial(_in_a_row, name) for name in spread.slices} if caller.axes == "bhnd" else {}
-    wrong = {f"strides_of_{name}_ignored": Mistake(using(**{name: read[name]}), *STRIDES) for name in read}
-    wrong |= {"strides_ignored": Mistake(using(**read), *STRIDES)} if len(read) > 1 else {}
+    wrong = {f"strides_of_{name}_ignored": STRIDES._replace(wrong=using(**{name: read[name]})) for name in read}
+    wrong |= {"strides_ignored": STRIDES._replace(wrong=using(**read))} if len(read) > 1 else {}
     question, part = question_with(report, caller, first, first.a, wrong), Report(report.subject)
     if judged(part, question, reshaped(got, question)) or failed(report, "strides", part):
         report.passed("strides", ", ".join(spread.slices))
