@@ -18,6 +18,7 @@ import numpy as np
 from posref import _require, attention, ops
 from posref.check import engine, indices
 from posref.check.call import Caller, Misbehaved, raised
+from posref.check.engine import Named
 from posref.check.ranged import models
 from posref.check.report import Report
 from posref.check.stages.later_questions import failed
@@ -319,7 +320,7 @@ def _effects(history: Callable[[], Iterator[Any]], last: int, made: Callable[[],
     ]
 
 
-def _of_calls(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
+def _of_calls(a: Arguments, parts: Parts) -> Iterator[Named]:
     """What can happen to the queries, to all keys, and to the keys of one call."""
     keys, query, last = a.key_positions, a.query_positions, len(parts.ends) - 1
     remedy = "Store keys that were turned by their own positions, and give each call the positions of its tokens."
@@ -328,77 +329,68 @@ def _of_calls(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
         yield from (_of_trims if trimmed else _of_orders)(a, parts)
     yield from _of_rings(a, parts.ends[-2])
     everything = np.ones_like(a.mask)
-    yield "future_seen", _mistake(remedy="Mask keys after each query.", bug="queries see keys after them", mask=everything)
+    yield _named("future_seen", "queries see keys after them", "Mask keys after each query.", mask=everything)
     aligned = np.broadcast_to(np.tri(*a.mask.shape[-2:]) > 0, a.mask.shape)
-    yield (
+    yield _named(
         "mask_left_aligned",
-        _mistake(
-            "the causal mask begins at the first key, as without a cache", "Align the mask at the last key.", mask=aligned
-        ),
+        "the causal mask begins at the first key, as without a cache",
+        "Align the mask at the last key.",
+        mask=aligned,
     )
     own = a.mask & (np.arange(keys.shape[1]) >= parts.ends[-2])
-    yield (
-        "cache_not_read",
-        _mistake("the keys of earlier calls are not seen", "Append new keys to those of earlier calls.", mask=own),
+    yield _named(
+        "cache_not_read", "the keys of earlier calls are not seen", "Append new keys to those of earlier calls.", mask=own
     )
     counted = keys - np.repeat(keys[:, list(parts.ends[:-1])], np.diff(parts.ends), axis=1)
     if last:
         past = parts.ends[-2]
         words = f"query_positions are too large by {past}, the length of the cache, against the others"
-        yield f"query_positions_plus_{past}", _mistake(words, remedy, query_positions=query + past)
-        yield (
+        yield _named(f"query_positions_plus_{past}", words, remedy, query_positions=query + past)
+        yield _named(
             "each_call_from_zero",
-            _mistake(
-                "queries and keys of each call are counted from 0",
-                remedy,
-                key_positions=counted,
-                query_positions=query - query[:, :1],
-            ),
+            "queries and keys of each call are counted from 0",
+            remedy,
+            key_positions=counted,
+            query_positions=query - query[:, :1],
         )
         for whose, moved in (("longest", query.max(axis=0)), ("first", query[0])):
             placed = np.broadcast_to(moved, query.shape)
-            yield (
+            yield _named(
                 f"new_tokens_at_the_{whose}_text",
-                _mistake(
-                    f"the new tokens of all texts have the positions of the {whose} text: one offset serves all",
-                    "Give each text the length of its own cache.",
-                    key_positions=np.concatenate([keys[:, :past], placed], axis=1),
-                    query_positions=placed,
-                ),
+                f"the new tokens of all texts have the positions of the {whose} text: one offset serves all",
+                "Give each text the length of its own cache.",
+                key_positions=np.concatenate([keys[:, :past], placed], axis=1),
+                query_positions=placed,
             )
     if last > 2 and not trimmed:  # after two calls these are the keys of the first, the other way
         new = np.arange(keys.shape[1]) >= parts.ends[-2]
         near = _near(query, keys, a.window)  # whatever turns them
         for step in (step for step in range(-NEAR, NEAR + 1) if step):
             size = "large" if step > 0 else "small"
-            yield (
+            yield _named(
                 f"new_tokens_{'later' if step > 0 else 'earlier'}_by_{abs(step)}",
-                _mistake(
-                    f"the positions of the new tokens of call {last}, queries and keys, are {abs(step)} too {size}",
-                    remedy,
-                    query_positions=query + step,
-                    key_positions=keys + step * new,
-                    mask=near,
-                    window=None,
-                ),
+                f"the positions of the new tokens of call {last}, queries and keys, are {abs(step)} too {size}",
+                remedy,
+                query_positions=query + step,
+                key_positions=keys + step * new,
+                mask=near,
+                window=None,
             )
     for lost in range(1, min(NEAR, parts.ends[-2] - 1) + 1) if last and not trimmed else ():
         first, end = parts.ends[-2] - lost, parts.ends[-2]
         words = f"the last {lost} of the cached keys are lost" if lost > 1 else "the last of the cached keys is lost"
         trim = "Cut the cache back to the number of tokens that were accepted, and follow the positions of the caller."
-        closed = _mistake(f"{words}, and the new tokens have positions {lost} too small", trim, **_lost(a, first, end, end))
-        yield f"last_{lost}_lost_and_closed", closed
+        closed = f"{words}, and the new tokens have positions {lost} too small"
+        yield _named(f"last_{lost}_lost_and_closed", closed, trim, **_lost(a, first, end, end))
         if lost > 1 and first not in parts.ends:
-            yield f"last_{lost}_lost", _mistake(words, trim, **_lost(a, first, end))
+            yield _named(f"last_{lost}_lost", words, trim, **_lost(a, first, end))
     if last > 1:
         again = keys * np.repeat(np.arange(last, 0, -1), np.diff(parts.ends))
-        yield (
+        yield _named(
             "turned_again",
-            _mistake(
-                "cached keys are turned again in each call",
-                "Store keys after their rotation, or turn all of them once, when read.",
-                key_positions=again,
-            ),
+            "cached keys are turned again in each call",
+            "Store keys after their rotation, or turn all of them once, when read.",
+            key_positions=again,
         )
     for number, (first, end) in enumerate(zip(parts.ends, parts.ends[1:], strict=False), start=1):
         if first == end:  # all were trimmed
@@ -424,11 +416,13 @@ def _of_calls(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
             span = (
                 f", {own[0, 0]} to {own[0, -1]} in the first text," if end - first > 1 else f", {own[0, 0]} in the first text,"
             )
-            yield f"keys_of_call_{number}_{name}", _mistake(f"{words}{span} {said}", remedy, key_positions=whole)
+            yield _named(f"keys_of_call_{number}_{name}", f"{words}{span} {said}", remedy, key_positions=whole)
         left = a.mask & ~((np.arange(keys.shape[1]) >= first) & (np.arange(keys.shape[1]) < end))
-        yield (
+        yield _named(
             f"keys_of_call_{number}_lost",
-            _mistake(f"{words} are not seen", "Keep them, or write them before attention reads.", mask=left),
+            f"{words} are not seen",
+            "Keep them, or write them before attention reads.",
+            mask=left,
         )
 
 
@@ -438,7 +432,7 @@ def _near(query: np.ndarray, keys: np.ndarray, window: int | None) -> np.ndarray
     return (offsets <= 0) & (offsets > -(window or np.inf))
 
 
-def _of_orders(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
+def _of_orders(a: Arguments, parts: Parts) -> Iterator[Named]:
     """What can happen when texts change places: each array of the cache stays, or is reordered otherwise."""
     rows, here = np.array(parts.done), np.arange(len(a.k))
     scattered, in_place = here.copy(), here.copy()
@@ -458,13 +452,13 @@ def _of_orders(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
         query = cache["key_positions"][:, -1:] + 1 + np.arange(a.q.shape[2]) if "counts" in group else a.query_positions
         arrays = " and ".join(CACHED[each] for each in group)
         change = _changed(a, query, _with(cache, *_new(a), query), group)
-        yield f"{'_and_'.join(group)}_{name}", _mistake(f"the cached {arrays} are {said}", ONE_ORDER, **change)
+        yield _named(f"{'_and_'.join(group)}_{name}", f"the cached {arrays} are {said}", ONE_ORDER, **change)
     along = _with(_at(parts.before, rows), *_new(a), a.query_positions)
     bug = f"the cache is reordered along its tokens, not along its texts: keys {', '.join(map(str, rows))} are left"
-    yield "reordered_along_the_tokens", _mistake(bug, ONE_ORDER, **_changed(a, a.query_positions, along, WHOLE))
+    yield _named("reordered_along_the_tokens", bug, ONE_ORDER, **_changed(a, a.query_positions, along, WHOLE))
 
 
-def _of_trims(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
+def _of_trims(a: Arguments, parts: Parts) -> Iterator[Named]:
     """What can happen when the last tokens are dropped: too many or too few are, of the whole cache or of one array."""
     kept, total = parts.ends[-2:]
     dropped = parts.before["k"].shape[2] - kept
@@ -472,27 +466,27 @@ def _of_trims(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
         name = "not_trimmed" if more == dropped else f"trimmed_by_{abs(more)}_too_{'few' if more > 0 else 'many'}"
         said, later, cut = name.replace("_", " "), a.query_positions + more, _at(parts.before, np.arange(kept + more))
         whole = _changed(a, a.query_positions, _with(cut, *_new(a), a.query_positions), WHOLE)
-        yield name, _mistake(f"the cache is {said}", CUT, **whole)
+        yield _named(name, f"the cache is {said}", CUT, **whole)
         counted = _changed(a, later, _with(cut, *_new(a), later), WHOLE)
-        yield f"{name}_and_counted", _mistake(f"the cache is {said}, and new tokens are counted from there", CUT, **counted)
+        yield _named(f"{name}_and_counted", f"the cache is {said}, and new tokens are counted from there", CUT, **counted)
         bug = f"new tokens have positions {abs(more)} too {'large' if more > 0 else 'small'}: the number of tokens is {said}"
-        yield f"counts_{name}", _mistake(bug, CUT, **_changed(a, later, {}, ("counts",)))
+        yield _named(f"counts_{name}", bug, CUT, **_changed(a, later, {}, ("counts",)))
         if more < 0:
             continue
         if more > 1:  # one more is seen by all new tokens, by rows and by positions
             rows = np.arange(total + more)[None]
             whole["mask"] = np.broadcast_to(_near(rows[:, kept + more :], rows, a.window), whole["mask"].shape)
-            yield f"{name}_and_masked_by_rows", _mistake(f"the cache is {said}, and is masked by rows", CUT, **whole)
+            yield _named(f"{name}_and_masked_by_rows", f"the cache is {said}, and is masked by rows", CUT, **whole)
         slots = np.arange(total)  # new tokens are written further on, and as many slots are read as is right
         written = np.where(slots < kept + more, slots, dropped - more + slots)
         cache = _at(_with(parts.before, *_new(a), a.query_positions), written)
         for group in GROUPS:
             arrays = " and ".join(CACHED[each] for each in group)
             change = _changed(a, a.query_positions, cache, group)
-            yield f"{'_and_'.join(group)}_{name}", _mistake(f"the cached {arrays} are {said}", CUT, **change)
+            yield _named(f"{'_and_'.join(group)}_{name}", f"the cached {arrays} are {said}", CUT, **change)
 
 
-def _of_rings(a: Arguments, past: int) -> Iterator[tuple[str, Mistake]]:
+def _of_rings(a: Arguments, past: int) -> Iterator[Named]:
     """What can happen to a window whose keys stand in a ring: that of each position at its remainder by the size."""
     total, window = a.key_positions.shape[1], a.window
     if window is None or total <= window:
@@ -500,9 +494,8 @@ def _of_rings(a: Arguments, past: int) -> Iterator[tuple[str, Mistake]]:
     near, new = _near(a.query_positions, a.key_positions, window), np.arange(past, total)
     left = near & (np.arange(total) >= total - window)
     words = "new keys are written to the ring before all queries have read: they overwrite keys that the first of them see"
-    yield (
-        "ring_overwritten_before_it_is_read",
-        _mistake(words, "Read the ring and the new keys, then write.", mask=left, window=None),
+    yield _named(
+        "ring_overwritten_before_it_is_read", words, "Read the ring and the new keys, then write.", mask=left, window=None
     )
     if past < window or past % window == 0:  # rows in the order of their positions
         return
@@ -517,7 +510,7 @@ def _of_rings(a: Arguments, past: int) -> Iterator[tuple[str, Mistake]]:
         bug = f"the keys of the ring are {said} by their place in it, though it has wrapped: newer ones go first"
         change = _at({"k": a.k, "v": a.v, "key_positions": a.key_positions}, order)
         mask = np.broadcast_to(seen, (*near.shape[:-1], len(order)))
-        yield f"ring_{by}_by_place", _mistake(bug, IN_ORDER, **change, mask=mask, window=None)
+        yield _named(f"ring_{by}_by_place", bug, IN_ORDER, **change, mask=mask, window=None)
 
 
 def _changed(a: Arguments, query: np.ndarray, wrong: dict[str, np.ndarray], group: tuple[str, ...]) -> dict[str, Any]:
@@ -562,7 +555,7 @@ def _twice(a: Arguments, j: int, more: int) -> dict[str, Any]:
     }
 
 
-def _of_keys(question: engine.Question, got: np.ndarray) -> Iterator[list[tuple[str, Mistake]]]:
+def _of_keys(question: engine.Question, got: np.ndarray) -> Iterator[list[Named]]:
     """What can happen to one key: not seen, or at the position of another."""
     a, found = question.a, []
     past = a.key_positions.shape[1] - a.q.shape[2]
@@ -571,30 +564,25 @@ def _of_keys(question: engine.Question, got: np.ndarray) -> Iterator[list[tuple[
         for name, closed, those in (("closed", j + 1, "what follows"), ("counted", past, "the new tokens")):
             words = f"key {j} is lost, and the positions of {those} are 1 too small"
             if closed > 1 and j < past - 1:  # without the first key the others are as far from each other; the last is a call's
-                found.append((f"key_{j}_lost_and_{name}", _mistake(words, keep, **_lost(a, j, j + 1, closed))))
+                found.append(_named(f"key_{j}_lost_and_{name}", words, keep, **_lost(a, j, j + 1, closed)))
         for more, said in ((0, ""), (1, ", and the positions of what follows are 1 too large")):
             words = f"key {j} stands in the cache twice{said}"
-            found.append(
-                (f"key_{j}_twice{'_and_moved' * more}", _mistake(words, "Write each token once.", **_twice(a, j, more)))
-            )
+            found.append(_named(f"key_{j}_twice{'_and_moved' * more}", words, "Write each token once.", **_twice(a, j, more)))
     for j in range(a.key_positions.shape[1]):
         alone = np.arange(a.key_positions.shape[1]) == j
-        found.append((f"key_{j}_lost", _mistake(f"key {j} is not seen", "Keep it.", mask=a.mask & ~alone)))
+        found.append(_named(f"key_{j}_lost", f"key {j} is not seen", "Keep it.", mask=a.mask & ~alone))
         for place in range(a.key_positions.shape[1] + 1):
             moved = np.where(alone, place, a.key_positions)
             found.append(
-                (
-                    f"key_{j}_at_{place}",
-                    _mistake(f"key {j} has position {place}", "Store its own position.", key_positions=moved),
-                )
+                _named(f"key_{j}_at_{place}", f"key {j} has position {place}", "Store its own position.", key_positions=moved)
             )
     yield found
     moved = np.where(np.arange(a.key_positions.shape[1]) < a.key_positions.shape[1] - a.q.shape[2], -1, 0) + a.key_positions
     zero = {n: np.full(a.q.shape[1], np.log(n)) for n in range(1, SLOTS)}
     remedy = "Mask what was not written yet, and write each token to the slot after the last."
-    yield [(f"{n}_unwritten_slots", _mistake(SUM.format(n, n), remedy, sinks=s)) for n, s in zero.items()]
+    yield [_named(f"{n}_unwritten_slots", SUM.format(n, n), remedy, sinks=s) for n, s in zero.items()]
     bug = f"new tokens are turned as one place late, and {SUM.format(1, 1)}"
-    yield [("written_one_late", _mistake(bug, remedy, sinks=zero[1], key_positions=moved))]
+    yield [_named("written_one_late", bug, remedy, sinks=zero[1], key_positions=moved)]
 
     yield [each for role in ROLES for each in _of_tokens(question, got, role)]
     for which, given in itertools.product(("new", "cached"), (("k",), ("v",), ("k", "v"))):
@@ -617,7 +605,7 @@ def _of_text(x: np.ndarray, text: int, past: int, which: str) -> np.ndarray:
     return np.where(here, x[[text]], x)
 
 
-def _of_tokens(question: engine.Question, got: np.ndarray, role: str) -> Iterator[tuple[str, Mistake]]:
+def _of_tokens(question: engine.Question, got: np.ndarray, role: str) -> Iterator[Named]:
     """The positions by which the new tokens were turned, one after the other: a row depends on none after it.
 
     Of several that fit it is the one nearest to the right one.
@@ -649,8 +637,8 @@ def _of_tokens(question: engine.Question, got: np.ndarray, role: str) -> Iterato
         numbers = [", ".join(map(str, x[texts[0]])) for x in (used, a.query_positions)]
         bug = f"the new {role} of text {texts[0]} are turned by {numbers[0]} instead of {numbers[1]}"
         bug += f"; {len(texts)} of {len(used)} texts are turned by other positions" if len(texts) > 1 else ""
-        yield f"positions_of_new_{role.replace(' ', '_')}", _mistake(bug, POSITIONS, **changed)
+        yield _named(f"positions_of_new_{role.replace(' ', '_')}", bug, POSITIONS, **changed)
 
 
-def _mistake(bug: str, remedy: str, **change: Any) -> Mistake:
-    return Mistake(using(**change), bug, remedy=remedy, kind="cache")
+def _named(name: str, bug: str, remedy: str, **change: Any) -> Named:
+    return name, Mistake(using(**change), bug, remedy=remedy, kind="cache")

@@ -26,15 +26,7 @@ from posref.check.stages.positions import far_keys, far_positions, negative_posi
 from posref.check.stages.reads import other_reads
 from posref.check.stages.repeated_calls import call_repeats, reused_buffers, second_call, strides
 from posref.check.stages.seeded import seeded
-from posref.check.stages.shapes import (
-    LARGE,
-    SMALL,
-    confirmed,
-    distinguished,
-    large_counts,
-    other_shapes,
-    trained_lengths,
-)
+from posref.check.stages.shapes import LARGE, SMALL, confirmed, distinguished, large_counts, other_shapes, trained_lengths
 from posref.check.stages.tiles import empty_tiles
 from posref.check.tensors import dtype_name
 from posref.check.verdict import ALL, blind, decided, judged

@@ -6,7 +6,7 @@ import numpy as np
 
 from posref import attention
 from posref.ops import Mistake, inside, missing, result, using
-from posref.ops.common import UNMASKED, count, entry
+from posref.ops.common import UNMASKED, count, entry, of_the_first
 from posref.ops.probe import ending, padded_mask, painted
 
 
@@ -402,10 +402,7 @@ MISTAKES = {
         query head a uses key head a mod h_key: grouped keys and values are tiled (0, 1, 0, 1), not repeated (0, 0, 1, 1)
         Wrong with more than one key head and grouped queries.
         repeat_interleave, or numpy's repeat, along the heads."""),
-    "values_of_the_first_head": Mistake(
-        using(v=lambda a: np.broadcast_to(a.v[..., :1, :, :], a.v.shape) if a.v.ndim > 2 and a.v.shape[-3] > 1 else missing()),
-        kind="heads",
-    ).words("""
+    "values_of_the_first_head": Mistake(of_the_first("v", -3), kind="heads").words("""
         all heads read the values of head 0
         Head 0 is right and no other.
         Step along the head axis of the values; head 0 serves all only where the model has one key head."""),
@@ -679,10 +676,7 @@ FURTHER = {
         images are causal too: a patch does not see those after it
         Images are described worse.
         Let tokens of one image see each other."""),
-    "first_block_alone": Mistake(
-        using(blocks=lambda a: np.where(a.blocks == 0, 0, -1)),
-        only="attention.block_mask",
-    ).words("""
+    "first_block_alone": Mistake(using(blocks=lambda a: np.where(a.blocks == 0, 0, -1)), only="attention.block_mask").words("""
         only the patches of the first image see each other: later images are causal
         Right with one image.
         Find the patches of every image."""),

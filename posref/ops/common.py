@@ -155,9 +155,8 @@ def in_16_bits(bf16: Mapping[str, Mistake], **wrong: Wrong) -> dict[str, Mistake
 def mistakes(arguments: Collection[str]) -> dict[str, Mistake]:
     """The shared mistakes of an op with these arguments, by name."""
     found: dict[str, Mistake] = {}
-    for needed, group in GROUPS:
-        if needed <= set(arguments):
-            found |= group
+    for needed, group in GROUPS.items():
+        found |= group if {*needed.split()} <= set(arguments) else {}
     here = [name for name in POSITIONS if name in arguments]
     return _positions(here) | found if here else found
 
@@ -212,8 +211,14 @@ def _by_offset(compare: Callable[[Any], Any]) -> Wrong:
     return _mask(change)
 
 
-def _heads(x: Any, change: Callable[[Any], Any]) -> Any:
-    return change(x) if x.ndim > 2 and x.shape[-3] > 1 else missing()
+def of_the_first(name: str, axis: int) -> Wrong:
+    """The first entry of an argument along an axis stands for all others; it has no place where there are none."""
+
+    def first(a: Any) -> Any:
+        x = a[name]
+        return np.broadcast_to(np.take(x, [0], axis), x.shape) if x.ndim >= -axis and x.shape[axis] > 1 else missing()
+
+    return using(**{name: first})
 
 
 def _scores(change: Callable[..., Any]) -> Wrong:
@@ -417,140 +422,111 @@ def ends(n: int, names: Sequence[str]) -> dict[str, Mistake]:
     return of_some(f"positions_end_at_{n - 1}", names, last) | of_some(f"positions_modulo_{n}", names, again)
 
 
-GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (
-    (
-        {"state"},
-        {
-            "state_ignored": Mistake(using(state=lambda a: 0 * a.state)).words("""
-                the state that is handed in is not used
-                Each call begins a new text.
-                Begin with the state that the last call returned."""),
-        },
-    ),
-    (
-        {"boundaries"},
-        {
-            "state_not_reset": Mistake(using(boundaries=lambda a: a.boundaries[np.array([0, -1])])).words("""
-                packed texts are read as one: the state is not emptied between them
-                The first text of a row is right, the others see it.
-                Begin each text of a packed row with an empty state."""),
-        },
-    ),
-    (
-        {"layout"},
-        {
-            "other_layout": Mistake(using(layout=lambda a: OTHER_LAYOUT[a.layout]), kind="layout").words("""
-                features are paired (2t, 2t+1) instead of (t, t + dim/2), or the reverse
-                Position 0 is right; then text turns into garbage.
-                Change the pairing, or permute the projections (posref.rotary.layouts)."""),
-        },
-    ),
-    (
-        {"base"},
-        {
-            "wrong_base": Mistake(
-                using(
-                    base=lambda a: missing() if a.get("frequencies") is not None else 10000.0 if a.base != 10000 else 500000.0
-                ),
-                kind="base",
-            ).words("""
-                base 10000 is used where another is configured, or 500000 instead of 10000
-                Near tokens are almost right, far ones are not.
-                Read rope_theta from the configuration."""),
-        },
-    ),
-    (
-        {"mask"},
-        {
-            "no_mask": Mistake(_mask(lambda a: None), kind="mask").words("""
-                no mask: queries attend to keys in the future
-                Loss is too good in training, text is bad in generation.
-                Pass the causal mask."""),
-            "mask_inverted": Mistake(_mask(lambda a: np.logical_not(a.mask)), kind="mask").words("""
-                the mask is inverted: True is read as masked
-                Every token sees the future alone.
-                True means may attend here; invert a mask of the other convention once."""),
-            "mask_of_the_future": Mistake(_by_offset(lambda offset: offset >= 0), kind="mask").words("""
-                queries see the keys at and after themselves: the causal comparison has the wrong direction
-                Every token sees itself and the future.
-                Let a query see the keys whose position is at most its own."""),
-            "mask_strict": Mistake(_by_offset(lambda offset: offset < 0), kind="mask").words("""
-                j < i: a token does not see itself
-                The first row has nothing to attend to.
-                Compare with <=: a query sees the key at its own position."""),
-            "sees_one_ahead": Mistake(_by_offset(lambda offset: offset <= 1), kind="mask").words("""
-                j <= i + 1: the mask begins one key too late
-                Every token sees the next.
-                Mask from the first key after the query on, not from the second."""),
-            "mask_left_aligned": Mistake(_mask(_left_aligned), kind="mask").words("""
-                the causal triangle starts at key 0, though there are fewer queries than keys
-                Prefill is right, decoding with a cache sees one key.
-                Align the triangle at the last query and the last key."""),
-        },
-    ),
-    (
-        {"q", "scale"},
-        {
-            "scale_ignored": Mistake(using(scale=1), kind="scale").words("""
-                the scores are not scaled
-                Attention is too sharp.
-                Scale the scores once, by the scale of the contract."""),
-            "scale_squared": Mistake(using(scale=lambda a: a.scale * a.scale), kind="scale").words("""
-                the scale is applied twice: to the queries and to the scores
-                Attention is too flat.
-                Scale the scores once, by the scale of the contract."""),
-        },
-    ),
-    (
-        {"q", "k"},
-        {
-            "heads_exchanged": Mistake(using(q=lambda a: _heads(a.q, lambda q: q[..., ::-1, :, :])), kind="heads").words("""
-                the heads of the queries are in reverse order: queries of one head meet keys of another
-                Wrong with more than one head.
-                Keep the heads of queries and keys in one order."""),
-            "keys_of_the_first_head": Mistake(
-                using(k=lambda a: _heads(a.k, lambda k: np.broadcast_to(k[..., :1, :, :], k.shape))), kind="heads"
-            ).words("""
-                all heads read the keys of head 0
-                Head 0 is right and no other.
-                Step along the head axis of the keys; head 0 serves all only where the model has one key head."""),
-            "keys_of_the_first_batch_row": Mistake(
-                using(k=lambda a: np.broadcast_to(a.k[:1], a.k.shape) if a.k.ndim > 3 and len(a.k) > 1 else missing()),
-                kind="heads",
-            ).words("""
-                all batch rows read the keys of row 0
-                Batch row 0 is right and nothing else.
-                Step along the batch axis of the keys as along that of the queries."""),
-            "queries_and_keys_swapped": Mistake(
-                using(q=lambda a: a.k if a.q.shape == a.k.shape else missing(), k=lambda a: a.q), kind="heads"
-            ).words("""
-                queries and keys are exchanged: the scores are transposed
-                Right for symmetric scores alone.
-                Pass queries first: rows of the scores are queries, columns are keys."""),
-        },
-    ),
-    (
-        {"q", "k", "v"},
-        {
-            "bias_before_scale": Mistake(
-                _scores(lambda right, q, k, scale, bias: scale * (right(q, k, scale=1) + bias)), kind="scale"
-            ).words("""
-                scale (q k^T + bias): the bias is scaled with the scores
-                Position weighs too little.
-                Add the bias after scaling."""),
-            "bias_twice": Mistake(
-                _scores(lambda right, q, k, scale, bias: right(q, k, scale=scale, bias=2 * bias)), kind="bias"
-            ).words("""
-                the bias is added twice: by the caller and by the kernel
-                Position weighs twice as much; where the scale is 1/2, a bias before the scale hides it.
-                Add the bias once."""),
-            "no_bias": Mistake(_scores(lambda right, q, k, scale, bias: right(q, k, scale=scale)), kind="bias").words("""
-                the bias is not added
-                The model sees order through the mask alone.
-                Add the bias to the scores before the softmax."""),
-        },
-    ),
-)
+GROUPS = {  # by the arguments that they need
+    "state": {
+        "state_ignored": Mistake(using(state=lambda a: 0 * a.state)).words("""
+            the state that is handed in is not used
+            Each call begins a new text.
+            Begin with the state that the last call returned.""")
+    },
+    "boundaries": {
+        "state_not_reset": Mistake(using(boundaries=lambda a: a.boundaries[np.array([0, -1])])).words("""
+            packed texts are read as one: the state is not emptied between them
+            The first text of a row is right, the others see it.
+            Begin each text of a packed row with an empty state.""")
+    },
+    "layout": {
+        "other_layout": Mistake(using(layout=lambda a: OTHER_LAYOUT[a.layout]), kind="layout").words("""
+            features are paired (2t, 2t+1) instead of (t, t + dim/2), or the reverse
+            Position 0 is right; then text turns into garbage.
+            Change the pairing, or permute the projections (posref.rotary.layouts).""")
+    },
+    "base": {
+        "wrong_base": Mistake(
+            using(base=lambda a: missing() if a.get("frequencies") is not None else 10000.0 if a.base != 10000 else 500000.0),
+            kind="base",
+        ).words("""
+            base 10000 is used where another is configured, or 500000 instead of 10000
+            Near tokens are almost right, far ones are not.
+            Read rope_theta from the configuration.""")
+    },
+    "mask": {
+        "no_mask": Mistake(_mask(lambda a: None), kind="mask").words("""
+            no mask: queries attend to keys in the future
+            Loss is too good in training, text is bad in generation.
+            Pass the causal mask."""),
+        "mask_inverted": Mistake(_mask(lambda a: np.logical_not(a.mask)), kind="mask").words("""
+            the mask is inverted: True is read as masked
+            Every token sees the future alone.
+            True means may attend here; invert a mask of the other convention once."""),
+        "mask_of_the_future": Mistake(_by_offset(lambda offset: offset >= 0), kind="mask").words("""
+            queries see the keys at and after themselves: the causal comparison has the wrong direction
+            Every token sees itself and the future.
+            Let a query see the keys whose position is at most its own."""),
+        "mask_strict": Mistake(_by_offset(lambda offset: offset < 0), kind="mask").words("""
+            j < i: a token does not see itself
+            The first row has nothing to attend to.
+            Compare with <=: a query sees the key at its own position."""),
+        "sees_one_ahead": Mistake(_by_offset(lambda offset: offset <= 1), kind="mask").words("""
+            j <= i + 1: the mask begins one key too late
+            Every token sees the next.
+            Mask from the first key after the query on, not from the second."""),
+        "mask_left_aligned": Mistake(_mask(_left_aligned), kind="mask").words("""
+            the causal triangle starts at key 0, though there are fewer queries than keys
+            Prefill is right, decoding with a cache sees one key.
+            Align the triangle at the last query and the last key."""),
+    },
+    "q scale": {
+        "scale_ignored": Mistake(using(scale=1), kind="scale").words("""
+            the scores are not scaled
+            Attention is too sharp.
+            Scale the scores once, by the scale of the contract."""),
+        "scale_squared": Mistake(using(scale=lambda a: a.scale * a.scale), kind="scale").words("""
+            the scale is applied twice: to the queries and to the scores
+            Attention is too flat.
+            Scale the scores once, by the scale of the contract."""),
+    },
+    "q k": {
+        "heads_exchanged": Mistake(
+            using(q=lambda a: a.q[..., ::-1, :, :] if a.q.ndim > 2 and a.q.shape[-3] > 1 else missing()), kind="heads"
+        ).words("""
+            the heads of the queries are in reverse order: queries of one head meet keys of another
+            Wrong with more than one head.
+            Keep the heads of queries and keys in one order."""),
+        "keys_of_the_first_head": Mistake(of_the_first("k", -3), kind="heads").words("""
+            all heads read the keys of head 0
+            Head 0 is right and no other.
+            Step along the head axis of the keys; head 0 serves all only where the model has one key head."""),
+        "keys_of_the_first_batch_row": Mistake(of_the_first("k", -4), kind="heads").words("""
+            all batch rows read the keys of row 0
+            Batch row 0 is right and nothing else.
+            Step along the batch axis of the keys as along that of the queries."""),
+        "queries_and_keys_swapped": Mistake(
+            using(q=lambda a: a.k if a.q.shape == a.k.shape else missing(), k=lambda a: a.q), kind="heads"
+        ).words("""
+            queries and keys are exchanged: the scores are transposed
+            Right for symmetric scores alone.
+            Pass queries first: rows of the scores are queries, columns are keys."""),
+    },
+    "q k v": {
+        "bias_before_scale": Mistake(
+            _scores(lambda right, q, k, scale, bias: scale * (right(q, k, scale=1) + bias)), kind="scale"
+        ).words("""
+            scale (q k^T + bias): the bias is scaled with the scores
+            Position weighs too little.
+            Add the bias after scaling."""),
+        "bias_twice": Mistake(
+            _scores(lambda right, q, k, scale, bias: right(q, k, scale=scale, bias=2 * bias)), kind="bias"
+        ).words("""
+            the bias is added twice: by the caller and by the kernel
+            Position weighs twice as much; where the scale is 1/2, a bias before the scale hides it.
+            Add the bias once."""),
+        "no_bias": Mistake(_scores(lambda right, q, k, scale, bias: right(q, k, scale=scale)), kind="bias").words("""
+            the bias is not added
+            The model sees order through the mask alone.
+            Add the bias to the scores before the softmax."""),
+    },
+}
 
 
 def _in_the_other_layout(name: str) -> Wrong:

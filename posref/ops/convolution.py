@@ -27,8 +27,7 @@ def keep(x, kernel, state):
 
 
 SPECTRAL = dict.fromkeys(
-    ("convolve", "packed"),
-    lambda a: transformed(np.concatenate([a.get("state", a.x[..., :0, :]), a.x], axis=-2), a.kernel),
+    ("convolve", "packed"), lambda a: transformed(np.concatenate([a.get("state", a.x[..., :0, :]), a.x], axis=-2), a.kernel)
 )
 EXTENTS = {"width": 4}
 ASKED = ("padding_mask",)

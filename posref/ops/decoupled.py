@@ -4,7 +4,7 @@ import numpy as np
 
 from posref.ops import Mistake, layers, using
 from posref.ops.attention import MISTAKES as ATTENTION
-from posref.ops.common import UNMASKED
+from posref.ops.common import UNMASKED, of_the_first
 from posref.ops.probe import padded_mask, painted
 from posref.rotary import decoupled, rope
 
@@ -76,9 +76,7 @@ MISTAKES = {
         rotated queries and keys order their features differently, as two layouts do
         Scores see noise.
         Turn queries and keys with one layout, and join their parts in one order."""),
-    "heads_share_a_matrix": Mistake(
-        using(w_k=lambda a: np.broadcast_to(a.w_k[:1], a.w_k.shape)), only="absorbed_scores"
-    ).words("""
+    "heads_share_a_matrix": Mistake(of_the_first("w_k", -3), only="absorbed_scores").words("""
         all heads are absorbed by the matrix of head 0
         Head 0 right, the others wrong.
         Absorb into every head its own matrix."""),

@@ -3,6 +3,7 @@
 import numpy as np
 
 from posref.ops import Mistake, inside, instead, missing, using
+from posref.ops.common import of_the_first
 from posref.ops.probe import ending, painted
 from posref.relative import forgetting
 
@@ -69,9 +70,7 @@ MISTAKES = {
         the running sums go along the heads instead of the tokens
         Gates of one head act in the next.
         Put heads before the sequence."""),
-    "gates_of_the_first_head": Mistake(
-        using(log_gates=lambda a: np.broadcast_to(a.log_gates[..., :1, :], a.log_gates.shape))
-    ).words("""
+    "gates_of_the_first_head": Mistake(of_the_first("log_gates", -2)).words("""
         all heads use the gates of head 0; even with grouped keys each query head has its own gate
         Head 0 is right and no other.
         One gate a query head."""),

@@ -6,7 +6,7 @@ import numpy as np
 
 from posref import attention
 from posref.ops import Mistake, chunks, instead, missing, using
-from posref.ops.common import in_texts, rounded
+from posref.ops.common import in_texts, of_the_first, rounded
 from posref.ops.probe import ending, painted
 from posref.relative import forgetting
 from posref.state import gated
@@ -77,10 +77,6 @@ def _later(gates):
     return np.concatenate([0 * gates[..., :1, :], gates[..., :-1, :]], axis=-2)
 
 
-def _first_feature(a):
-    return a.log_gates[..., :1] if a.log_gates.shape[-1] > 1 else missing()
-
-
 def _on_the_values(f, a):
     """The recurrence with the gates of the features of keys along those of values."""
     if "state" not in a or not a.k.shape[-1] == a.v.shape[-1] == a.log_gates.shape[-1] > 1:
@@ -90,10 +86,6 @@ def _on_the_values(f, a):
         state = np.exp(a.log_gates[..., t, None, :]) * state + k[..., t, :, None] * a.v[..., t, None, :]
         rows.append(a.scale * (attention.with_heads_of(a.v, a.q)[..., t, None, :] @ state) if "q" in a else 0)
     return np.concatenate(rows, axis=-2) if "q" in a else np.swapaxes(state, -1, -2) if a.state_layout == "vk" else state
-
-
-def _gates_of_one_head(a):
-    return 0 * a.log_gates + a.log_gates[..., :1, :, :] if a.log_gates.shape[-3] > 1 else missing()
 
 
 def _cumulated_in_bf16(a):
@@ -173,11 +165,11 @@ MISTAKES = {
         the gate of a token acts at the next one
         A token cannot clear what was before it.
         The sum of the logarithms from key to query includes the query's gate, not the key's."""),
-    "gates_of_the_first_head": Mistake(using(log_gates=_gates_of_one_head)).words("""
+    "gates_of_the_first_head": Mistake(of_the_first("log_gates", -3)).words("""
         all heads use the gates of head 0
         Head 0 is right and no other.
         Use the gates of each head."""),
-    "gate_of_the_first_feature": Mistake(using(log_gates=_first_feature)).words("""
+    "gate_of_the_first_feature": Mistake(of_the_first("log_gates", -1)).words("""
         all features of a head use the gate of feature 0
         Right for models with one gate per head.
         Use one gate per feature of the keys."""),

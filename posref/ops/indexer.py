@@ -6,7 +6,7 @@ import numpy as np
 
 from posref import _require, attention
 from posref.ops import Mistake, inside, instead, missing, result, using
-from posref.ops.common import per_head
+from posref.ops.common import of_the_first, per_head
 from posref.ops.probe import keys_at, padded_mask, painted
 from posref.relative import indexer
 from posref.rotary import rope
@@ -136,11 +136,7 @@ MISTAKES = {
         only the queries are rotated
         Scores depend on the position of the query instead of the distance.
         Rotate the keys before they enter the cache of the indexer."""),
-    "keys_of_the_first_batch_row": Mistake(
-        using(k=lambda a: np.broadcast_to(a.k[:1], a.k.shape) if a.k.ndim > 2 and len(a.k) > 1 else missing()),
-        kind="heads",
-        only="scores",
-    ).words("""
+    "keys_of_the_first_batch_row": Mistake(of_the_first("k", -3), kind="heads", only="scores").words("""
         all batch rows read the keys of row 0
         Batch row 0 is right and nothing else.
         Step along the batch axis of the keys as along that of the queries."""),

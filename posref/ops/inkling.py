@@ -7,7 +7,7 @@ import numpy as np
 from posref import attention
 from posref import offsets as relative
 from posref.ops import Mistake, inside, missing, using
-from posref.ops.common import rounded
+from posref.ops.common import of_the_first, rounded
 from posref.ops.probe import painted
 from posref.relative import inkling
 
@@ -97,9 +97,7 @@ MISTAKES = {
         r_j . P: the key's token mixes the curves
         The bias depends on the key's token instead of the query's.
         Take the states of the query."""),
-    "states_of_the_first_head": Mistake(
-        using(states=lambda a: np.broadcast_to(a.states[..., :1, :, :], a.states.shape))
-    ).words("""
+    "states_of_the_first_head": Mistake(of_the_first("states", -3)).words("""
         all heads mix the curves by the states of head 0
         Head 0 is right and no other.
         Split the projection into heads first, then into the numbers of one state."""),
@@ -155,7 +153,7 @@ FURTHER = {
     ).words("""
         the temperature is rounded to bfloat16 (8 bits)
         The temperature rises in steps of 1/128, and scores are up to 0.4 % off.
-        Keep the temperature in float32."""),
+        Keep the temperature in float32.""")
 }
 
 PRESETS = {name: ("temperature", inkling.PRESETS[name]) for name in inkling.PRESETS}

@@ -55,12 +55,11 @@ MISTAKES = {
 
 FURTHER = {
     "interleaved": Mistake(
-        instead(lambda x, p: np.stack([x, np.broadcast_to(p, x.shape)], axis=-1).reshape(*x.shape[:-1], -1)),
-        only="concatenate",
+        instead(lambda x, p: np.stack([x, np.broadcast_to(p, x.shape)], axis=-1).reshape(*x.shape[:-1], -1)), only="concatenate"
     ).words("""
         features of x and p alternate
         A permutation of features.
-        Put the embedding first, then the position: [x ; p]."""),
+        Put the embedding first, then the position: [x ; p].""")
 }
 
 SCORES = "how a position vector joins the input, not what it is"

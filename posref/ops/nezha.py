@@ -111,7 +111,7 @@ FURTHER = {
     ).words("""
         keys have the table of this convention, values that of the other
         Scores are right, values are turned by k w_t.
-        Use one table for keys and values."""),
+        Use one table for keys and values.""")
 }
 
 SCORES = {"shaw clipped": ("one", "clipped", "one", "clipped")}

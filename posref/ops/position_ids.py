@@ -717,10 +717,7 @@ FURTHER |= {
 # right for one image or one document, which is what tests have
 FURTHER |= {
     f"{name}_from_the_second_on": m._replace(
-        wrong=_from_the_second(m.wrong),
-        bug=f"from the second {part} on: {m.bug}",
-        effect=f"Right for one {part}.",
-        only=op,
+        wrong=_from_the_second(m.wrong), bug=f"from the second {part} on: {m.bug}", effect=f"Right for one {part}.", only=op
     )
     for op, part in (("multimodal", "image or video"), ("packed", "document"))
     for name, m in (MISTAKES | FURTHER).items()

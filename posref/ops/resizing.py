@@ -81,7 +81,7 @@ FURTHER = {
     "axes_of_the_table_exchanged": Mistake(instead(_exchanged)).words("""
         the table is read with its rows for its columns, as where grid_sample receives (y, x) for (x, y)
         Places are mirrored at the diagonal.
-        Rows of the table belong to rows of the image: grid_sample reads (x, y), columns first."""),
+        Rows of the table belong to rows of the image: grid_sample reads (x, y), columns first.""")
 }
 
 SCORES = {"added": ("one", "key", "query", "any")}

@@ -3,7 +3,7 @@
 import numpy as np
 
 from posref.ops import Mistake, chunks, missing, using
-from posref.ops.common import CHUNKS
+from posref.ops.common import CHUNKS, of_the_first
 from posref.ops.gated import _before, _value_width
 from posref.ops.probe import painted
 from posref.state import _memory, retention
@@ -70,9 +70,7 @@ MISTAKES = {
         inside a chunk the mask is 1 for j <= i, not g^(i-j)
         Right token by token, wrong in prefill.
         Multiply the mask of the chunk by g^(i-j)."""),
-    "decays_of_the_first_head": Mistake(
-        using(decays=lambda a: 0 * a.decays + a.decays[:1] if len(a.decays) > 1 else missing())
-    ).words("""
+    "decays_of_the_first_head": Mistake(of_the_first("decays", -1)).words("""
         all heads use the decay of head 0
         Head 0 is right and no other.
         Use one decay per head."""),

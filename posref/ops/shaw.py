@@ -184,7 +184,7 @@ FURTHER = {
     "rows_by_distance": Mistake(_scores(_by_distance)).words("""
         the row of the table is the distance |j - i|, from row 0 on
         Past and future are read alike, and rows of the past mean other distances.
-        Take row j - i + k, clipped at both ends; row k is that of offset 0."""),
+        Take row j - i + k, clipped at both ends; row k is that of offset 0.""")
 }
 
 SCORES = {"shaw": ("one", "offset", "one", "offset"), "shaw clipped": ("one", "clipped", "one", "clipped")}

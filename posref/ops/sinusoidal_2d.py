@@ -135,7 +135,7 @@ FURTHER = (
         "in_turns": Mistake(using(matrix=lambda a: 2 * np.pi * a.matrix), only="fourier").words("""
         the angles are multiplied by 2 pi
         All features are 2 pi times as fast.
-        Multiply by 2 pi where the matrix is made or where it is used, as the model does: not in both places."""),
+        Multiply by 2 pi where the matrix is made or where it is used, as the model does: not in both places.""")
     }
 )
 

@@ -5,8 +5,8 @@
 import numpy as np
 
 from posref import _require, attention
-from posref.ops import Mistake, inside, missing, result, using
-from posref.ops.common import UNMASKED
+from posref.ops import Mistake, inside, result, using
+from posref.ops.common import UNMASKED, of_the_first
 from posref.ops.probe import painted
 from posref.ops.transformer_xl import MISTAKES as TRANSFORMER_XL
 from posref.relative import transformer_xl, xlnet
@@ -68,10 +68,6 @@ def _segment_unscaled(f, a):
     return f(**a) + _seen((1 - a.scale) * term, a)
 
 
-def _first_batch(a):
-    return np.broadcast_to(a.same[:1], a.same.shape) if a.same.ndim > 2 else missing()
-
-
 MISTAKES = {
     "first_row_kept": Mistake(_row(lambda i, j, n_query, n_key: n_query + j - i - 1)).words("""
         r begins at distance n_key - 1, as in Transformer-XL
@@ -93,7 +89,7 @@ MISTAKES = {
         the segment term (q + s) . e is left out
         The model does not see the sentences of a pair.
         Add (q_i + s) . e_ij to the other two products, and scale the sum."""),
-    "segment_of_the_first_batch": Mistake(using(same=_first_batch)).words("""
+    "segment_of_the_first_batch": Mistake(of_the_first("same", -4)).words("""
         all batch rows use the segments of row 0
         Batches go wrong.
         Keep the batch axis of the segments."""),
@@ -125,7 +121,7 @@ FURTHER = {
     "both_segments": Mistake(using(e=lambda a: 0 * a.e + a.e.sum(axis=0))).words("""
         the vectors of both segments are added up for every pair
         Tokens of one segment and of two have the same scores.
-        Choose one: e[0] for tokens of one segment, e[1] for those of two."""),
+        Choose one: e[0] for tokens of one segment, e[1] for those of two.""")
 }
 
 SCORES = {"transformer_xl": ("one", "offset", "one", "offset")}
