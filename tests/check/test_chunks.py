@@ -97,7 +97,7 @@ def test_every_mistake_of_chunks_is_asked():
     assert {name.rstrip("0123456789").rstrip("_") for name in chunks.MISTAKES} == IN_CHUNKS.keys()
 
 
-@every([(op, last) for op in ("delta", "gated") for last in RIGHT])
+@every([("delta", "attend"), ("gated", "remember")])
 def test_right_chunks_pass(op, last):
     fn = partial(RIGHT[last], size=4)
     report = check(gated(fn) if op == "gated" else fn, f"{op}.{last}", **ASKED[last])

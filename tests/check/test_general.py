@@ -15,6 +15,7 @@ from posref.check.wrong_elements import not_computed
 from posref.ops.variation import steps, varied
 from posref.relative import alibi
 from tests import golden
+from tests.check.test_check_attention import is_mistake
 from tests.every import every
 from tests.ops.test_ops import OPS, settings
 
@@ -125,16 +126,6 @@ def permuted(x, positions, w_q, w_k, b_q, b_k):
     return ops.op("layouts.scores").spec(x, positions, *woven, **PERMUTED)
 
 
-GATED, PAIRED = {"scale": 1.0, "state_layout": "kv", "heads": 4}, [0, 0, 1, 1]
-gated = partial(ops.op("gated.attend").spec, scale=1.0, state_layout="kv")
-
-
-def thirds_of_heads(x, a_log, bias):
-    """Gates and weights of key head h // 3."""
-    i = np.arange(len(bias)) // 3
-    return -np.exp(a_log[i]) * np.logaddexp(0, x[..., i] + bias[i])
-
-
 def last_of_the_padded(x, *others):
     """The last width - 1 rows of a text with as many zeros behind it."""
     return ops.op("convolution.convolve").spec(np.concatenate([x, 0 * x[:, :3]], axis=1), *others)[:, -3:]
@@ -158,10 +149,6 @@ def by_width(x, positions, width):
     return np.concatenate([a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle), rest], axis=-1)
 
 
-def masked_cap(q, k, v, mask):
-    return softmax(30 * np.tanh(np.where(mask, 0.25 * q @ k.swapaxes(2, 3), -1e9) / 30)) * mask.any(-1, keepdims=True) @ v
-
-
 def quarter(n):
     return np.where(n < 4, n, np.minimum(4 + np.floor(np.log(np.maximum(n, 4) / 4) / np.log(32) * 12 + 1e-9), 15)).astype(int)
 
@@ -176,14 +163,15 @@ def by_tables(x, cos, sin):
     return np.concatenate([a * cos - b * sin, a * sin + b * cos], axis=-1)
 
 
-def magnified(x, positions, cos=1.0, sin=1.0):
+def magnified(x, positions):
+    """The magnitude is on cos alone."""
     angle = positions[:, None, :, None] * PAIRS
-    return by_tables(x, cos * np.cos(angle), sin * np.sin(angle))
+    return by_tables(x, 1.2 * np.cos(angle), np.sin(angle))
 
 
-def modulo(x, positions, period):
+def modulo(x, positions):
     """Python's % by a period of few digits."""
-    angle = positions[:, None, :, None] * PAIRS % period
+    angle = positions[:, None, :, None] * PAIRS % 6.2832
     return by_tables(x, np.cos(angle), np.sin(angle))
 
 
@@ -200,10 +188,10 @@ def undivided(q, k, v, positions):
     return np.tril(q @ k.swapaxes(2, 3)) @ v
 
 
-def joined(q, q_turned, k, k_turned, queries, keys):
+def joined(q, q_turned, k, k_turned):
+    """The parts of keys are exchanged."""
     k_turned = np.broadcast_to(k_turned, (*k.shape[:-1], k_turned.shape[-1]))
-    q, k = np.concatenate([q, q_turned][::queries], axis=-1), np.concatenate([k, k_turned][::keys], axis=-1)
-    return 0.25 * q @ k.swapaxes(2, 3)
+    return 0.25 * np.concatenate([q, q_turned], axis=-1) @ np.concatenate([k_turned, k], axis=-1).swapaxes(2, 3)
 
 
 def uncentered(x, positions):
@@ -221,11 +209,11 @@ def delta_of(q, k, v, beta, log_gates, state):
     return np.stack(out, axis=2)
 
 
-def retention_in_chunks(q, k, v, g, state, size=4):
+def retention_in_chunks(q, k, v, g, state):
     """Inside a chunk the decays g^(i-j) are divided by the root of their row sum; the state is right."""
     out, g = [], g[:, None, None]
     for t in range(q.shape[2]):
-        if t % size == 0:
+        if t % 4 == 0:
             before, chunk, weights = state, 0 * state, 0
         write = k[:, :, t, :, None] * v[:, :, t, None, :]
         before, chunk, state, weights = g * before, g * chunk + write, g * state + write, g * weights + 1
@@ -233,14 +221,14 @@ def retention_in_chunks(q, k, v, g, state, size=4):
     return np.stack(out, axis=2)
 
 
-def other_times(parts, step=13):
+def other_times(parts):
     ids = position_ids.multimodal(parts, **VIDEO)
-    ids[11:29, 0] = 8 + np.floor(step * (np.arange(18) // 2))  # the frames of the probe's video, two patches each
+    ids[11:29, 0] = 8 + 13 * (np.arange(18) // 2)  # the frames of the probe's video, two patches each
     return ids
 
 
-def whole_head(x, coordinates, speeds=PAIRS):
-    angle = coordinates[..., [0, 0, 0, 0, 1, 1, 2, 2]] * speeds
+def whole_head(x, coordinates):
+    angle = coordinates[..., [0, 0, 0, 0, 1, 1, 2, 2]] * PAIRS**2
     a, b = np.split(x, 2, axis=-1)
     return np.concatenate([a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)], axis=-1)
 
@@ -265,17 +253,17 @@ def network(c, w_1, b_1, w_2, side=(4, 5), divisor=6):
     return np.moveaxis(16 / (1 + np.exp(-np.maximum(spaced @ w_1.T + b_1, 0) @ w_2.T)), -1, 0)
 
 
-def with_sink(scores, mask, sinks, factor):
-    sink = 0 * scores[..., :1] + factor * sinks[:, None, None]
+def with_sink(scores, mask, sinks):
+    sink = 0 * scores[..., :1] + 0.125 * sinks[:, None, None]
     return softmax(np.concatenate([np.where(mask, scores, -np.inf), sink], axis=-1))[..., :-1]
 
 
-def floored(scores, mask, more=0, far=1):
-    """Softmax with a number added to the sum, and another factor of rows whose largest score is far below 0."""
+def lost_far_below(scores, mask):
+    """Softmax, without the rows whose largest score is far below 0."""
     s = np.where(mask, scores, -np.inf)
     highest = np.where(mask.any(-1, keepdims=True), s.max(-1, keepdims=True), 0)
-    powers = np.exp(s - highest) * np.where(highest < -100, far, 1)
-    return powers / (powers.sum(-1, keepdims=True) + np.maximum(more, 1e-30))
+    powers = np.exp(s - highest) * np.where(highest < -100, np.nan, 1)
+    return powers / np.maximum(powers.sum(-1, keepdims=True), 1e-30)
 
 
 def both_sides(x, kernel, bias, state, left):
@@ -301,11 +289,9 @@ def read_early(q, k, v, gates, state):
     return np.stack(rows, axis=2)
 
 
-def disentangled(q, k, q_r, k_r, i, j, terms):
+def without_p2c(q, k, q_r, k_r, i, j):
     row = np.clip(i[:, None, :, None] - j[:, None, None, :] + 4, 0, 7) + np.zeros((1, q.shape[1], 1, 1), int)
-    c2p = np.take_along_axis(q @ k_r.swapaxes(-1, -2), row, axis=-1)
-    p2c = np.take_along_axis(k @ q_r.swapaxes(-1, -2), row.swapaxes(2, 3), axis=-1).swapaxes(2, 3)
-    return (q @ k.swapaxes(2, 3) + terms[0] * c2p + terms[1] * p2c) / np.sqrt(3 * q.shape[-1])
+    return (q @ k.swapaxes(2, 3) + np.take_along_axis(q @ k_r.swapaxes(-1, -2), row, axis=-1)) / np.sqrt(3 * q.shape[-1])
 
 
 def half_in_sections(x, c):
@@ -350,7 +336,6 @@ def less_the_fillers(mask):
 
 NAMED = [
     ("rope.scores", ROPE, lambda q, k, i, j: woven(q, i) @ turned(k, j).swapaxes(2, 3) / 4, "other_layout_of_q"),
-    ("rope.scores", ROPE, lambda q, k, i, j: turned(q, i) @ woven(k, j).swapaxes(2, 3) / 4, "other_layout_of_k"),
     ("rope.attend", TURNED | {"causal": True}, partial(turned_attention, masked=0), "mask_multiplied"),
     ("rope.attend", TURNED | {"sinks": True}, partial(turned_attention, factor=0.25), "sink_scaled"),
     ("rope.attend", NORMED, normed_late, "norm_after_the_rotation"),
@@ -362,25 +347,19 @@ NAMED = [
     ("rope.rotate", HALF, along_heads, "positions_counted_along_heads"),
     ("attention.attend", SCALE, lambda *x: attend(*x).swapaxes(1, 2), "result_axes_0213"),
     ("attention.attend", SCALE, lambda *x: attend(*x).swapaxes(1, 2).reshape(3, 5, 16), "result_heads_merged"),
-    ("attention.attend", SCALE, lambda *x: attend(*x).reshape(3, 5, 16), "result_heads_viewed"),
     ("attention.attend", SCALE, lambda *x: attend(*x).swapaxes(1, 2).reshape(3, 2, 5, 8), "result_rows_and_heads_mixed"),
     ("attention.attend", ROWS, lambda q, k, v, m, r: attend(q / r[:, None], k, v, m), "row_scale_inverted"),
     ("attention.attend", ROWS, lambda q, k, v, m, r: attend(q, k * np.r_[1, 1, r][:, None], v, m), "row_scale_on_keys"),
     ("position_ids.temperature", WARM, lambda p: 1 + 0.1 * np.log2(1 + (p + 1) // 8192), "amount_times_1.4427"),
     ("position_ids.temperature", WARM, lambda p: np.maximum(1, np.log(p + 1) / np.log(8192)), "temperature_log_n"),
     ("position_ids.temperature", WARM, lambda p: 1.0 + 0 * p, "constant_output"),
-    ("position_ids.temperature", WARM, lambda p: 1 + 0.1 * np.log(1 + (short(p) + 1) // 8192), "bf16_positions"),
     ("position_ids.temperature", WARM, partial(warm_in_bfloat16, amount=0.1), "bfloat16_throughout"),
     ("position_ids.temperature", WARM, partial(warm_in_bfloat16, amount=0.10009765625), "bfloat16_settings_too"),
-    ("position_ids.temperature", WARM, lambda p: np.minimum(1 + 0.1 * np.log(1 + (p + 1) // 8192), 1.2), "clipped"),
     ("inkling.temperature", LATE, lambda p: np.clip(np.log((p + 1) / 128000) / 10 + 1, 1, 1.15), "clipped"),
     ("attention.attend", ROWS, lambda q, k, v, m, r: attend(q * np.minimum(r, 1)[:, None], k, v, m), "row_scale at most 1"),
-    ("position_ids.multimodal", VIDEO, partial(other_times, step=0.5), "time_times_0.5"),
-    ("axes.rotate", MROPE, lambda x, c: by_axes(x, c, PAIRS[::2]) * (np.arange(16) < 8), "part_zero"),
     ("axes.rotate", MROPE, lambda x, c: by_axes(x, c, PAIRS[::2] * [1, 1, 0, 0]), "part_unchanged"),
     ("position_ids.multimodal", VIDEO, other_times, "time_times_13"),
-    ("axes.rotate", MROPE, whole_head, "all_rotated"),
-    ("axes.rotate", MROPE, partial(whole_head, speeds=PAIRS**2), "all_rotated_same_exponent"),
+    ("axes.rotate", MROPE, whole_head, "all_rotated_same_exponent"),
     ("alibi.bias", ALIBI, lambda i, j: (SLOPES * offsets(i, j))[:, 4:], "result_heads_4_to_7"),
     ("alibi.bias", ALIBI, lambda i, j: (SLOPES * offsets(i, j))[:, [4, 5, 6, 7] * 2], "result_heads_second_half_twice"),
     ("rope.scores", ROPE, lambda q, k, i, j: scores(q, k, i, j + 1), "key_positions_plus_1"),
@@ -401,19 +380,16 @@ NAMED = [
     ("position_ids.packed", {}, lambda n: np.concatenate([np.arange(each) for each in n]) % 100, "result_modulo_100"),
     ("position_ids.padded", {}, behind_the_first, "leading_padding_alone"),
     ("position_ids.padded", {}, less_the_fillers, "number_of_False_subtracted_where_True"),
-    ("alibi.bias", ALIBI, lambda i, j: (SLOPES * offsets(i, j))[:, ::-1], "result_heads_reversed"),
     ("alibi.bias", ALIBI, lambda i, j: 3 * SLOPES * offsets(i, j), "result_times_3"),
     ("alibi.bias", ALIBI, lambda i, j: -SLOPES * i[:, None, :, None] + 0 * offsets(i, j), "row_form"),
     ("alibi.bias", ALIBI, lambda i, j: SLOPES * (j[:, None, None, :] + 1) + 0 * offsets(i, j), "key_form_from_one"),
     ("alibi.bias", ALIBI, lambda i, j: offsets(i, j) / np.arange(1, 9)[:, None, None], "harmonic_slopes"),
-    ("sinusoidal.encode", WAVE, lambda p: 4 * wave(p), "result_times_4"),
     ("sinusoidal.encode", WAVE, lambda p: wave(1000 * p), "positions_times_1000"),
     ("sinusoidal.encode", WAVE, lambda p: wave(p, 10000.0 ** -np.arange(8)), "exponent_not_divided"),
     ("sinusoidal.encode", WAVE, lambda p: wave(p, 10000.0 ** (-2.0 * np.arange(8))), "doubled_exponent_not_divided"),
     ("sinusoidal.encode", WAVE, lambda p: wave(p, np.exp(-np.arange(8) / 8)), "exponential_without_base"),
     ("sinusoidal.encode", WAVE, lambda p: wave(p, np.exp(-np.arange(8) * 1250.0)), "base_in_the_exponent"),
     ("attention.attend", SCALE, lambda q, k, v, mask: attend(q, k, v, mask)[:, :, [4, 0, 1, 2, 3]], "result_rows_one_late"),
-    ("attention.attend", SCALE, lambda q, k, v, mask: attend(q, k, np.roll(v, 1, axis=2), mask), "v_rows_one_late"),
     ("attention.attend", SCALE, lambda q, k, v, mask: attend(q, k, v, mask[:1]), "mask_batch_rows_all_the_first"),
     ("attention.attend", SCALE, lambda q, k, v, mask: attend(q, k, v, mask, 1) / 4, "scale_ignored and result_times_0.25"),
     ("attention.attend", {"scale": 0.25, "softcap": 5.0}, capped_product, "cap_multiplied"),
@@ -427,14 +403,12 @@ NAMED = [
     ("rope.rotate", PARTIAL, lambda x, p: np.concatenate([x[..., 16:], turned(x[..., :16], p)], axis=-1), "passed_in_front"),
     ("rope.rotate", PARTIAL, lambda x, p: by_width(x, p, 40), "rotary_dim 40"),
     ("rope.rotate", TWICE, lambda x, p: turned(x, 4 * p), "scaling_inverted"),
-    ("alibi.bias", ALIBI, lambda i, j: SLOPES * offsets(i, j) / 8, "result_times_0.125"),
     (
         "alibi.bias",
         ALIBI | {"heads": 12},
         lambda i, j: np.r_[SLOPES, 2.0 ** (-np.arange(1, 5) / 2)[:, None, None]] * offsets(i, j),
         "further_slopes_in_a_row",
     ),
-    ("attention.prefix_mask", {}, lambda p, n: np.ones((len(p), n, n), dtype=bool), "not_causal"),
     (
         "attention.block_mask",
         {"width": 4},
@@ -450,12 +424,6 @@ NAMED = [
     (
         "position_ids.multimodal",
         VIDEO | {"interval": 2.5},
-        lambda parts: position_ids.multimodal(parts, **VIDEO),
-        "interval_ignored",
-    ),
-    (
-        "position_ids.multimodal",
-        VIDEO | {"interval": 2.5},
         lambda parts: position_ids.multimodal(parts, **VIDEO, interval=2),
         "interval_rounded_first",
     ),
@@ -465,30 +433,24 @@ NAMED = [
         lambda p, n: (np.tri(n) > 0) | (np.arange(n) < p[:, None])[..., None],
         "all_seen_from_the_prefix",
     ),
-    ("attention.attend", {"scale": 0.0625}, partial(attend, scale=8**-0.5), f"scale {8**-0.5:.10g}"),
-    ("attention.attend", {"scale": 0.125}, partial(attend, scale=8), "scale 8"),
     (
         "sinusoidal_2d.normalized",
         {},
         lambda mask: ops.op("sinusoidal_2d.normalized").spec(mask) / 2 / np.pi,
         "result_times_0.159155",
     ),
-    ("attention.attend", {"scale": 0.25, "softcap": 30.0}, masked_cap, "cap_after_mask"),
     ("t5.bucket", {"bidirectional": True}, lambda o: quarter(abs(o)) + 16 * (o > 0), "quarter_exact"),
     ("decoupled.absorbed_scores", SCALE, weights_reshaped, "w_k_reshaped"),
-    ("rope.rotate", MAGNIFIED, partial(magnified, cos=1.2), "magnitude_on_cos_alone"),
-    ("rope.rotate", MAGNIFIED, partial(magnified, sin=1.2), "magnitude_on_sin_alone"),
+    ("rope.rotate", MAGNIFIED, magnified, "magnitude_on_cos_alone"),
     ("rope.rotate", HALF, partial(in_tf32, added=lambda odd: 0xFFF + odd), "tf32_angles"),
     ("rope.rotate", HALF, partial(in_tf32, added=lambda odd: 0x1000), "tf32_angles_ties_away"),
-    ("rope.rotate", HALF, partial(modulo, period=6.2832), "angles_reduced_by_6.2832_floored"),
-    ("rope.rotate", HALF, partial(in_tf32, added=lambda odd: 0), "tf32_angles_truncated"),
+    ("rope.rotate", HALF, modulo, "angles_reduced_by_6.2832_floored"),
     ("rope.rotate", HALF, lambda x, p: turned(x, np.maximum(p, 1)), "positions at least 1"),
     ("rope.rotate", TWICE, lambda x, p: turned(x, p // 4), "positions_divided_in_integers"),
     ("alibi.shard", {"heads": 16, "first": 4, "count": 4}, lambda *_: alibi.slopes(16)[1::4], "heads_dealt_out"),
     ("rope.rotate", TWICE, lambda x, p: turned(x, (p / 4).astype(np.float16).astype(float)), "f16_positions_divided"),
     ("linear_attention.attend", HALF, undivided, "denominator_left_out"),
-    ("decoupled.scores", SCALE, partial(joined, queries=-1, keys=1), "parts_of_queries_exchanged"),
-    ("decoupled.scores", SCALE, partial(joined, queries=1, keys=-1), "parts_of_keys_exchanged"),
+    ("decoupled.scores", SCALE, joined, "parts_of_keys_exchanged"),
     ("xpos.rotate", {"dim": 16, "layout": "half", "side": "query", "center": 8}, uncentered, "center 0"),
     (
         "indexer.scores",
@@ -504,7 +466,6 @@ NAMED = [
         "in_turns",
     ),
     ("swin.continuous_bias", WINDOW_2D, partial(network, divisor=2), "logarithm_to_base_2"),
-    ("swin.continuous_bias", WINDOW_2D, partial(network, divisor=6 / np.log(8)), "natural_logarithm"),
     ("swin.continuous_bias", WINDOW_2D, partial(network, side=(12, 12)), "window_12"),
     (
         "swin.bias_with_cls",
@@ -513,11 +474,9 @@ NAMED = [
         "rows_of_cls_exchanged",
     ),
     ("attention.window_mask", WINDOW, lambda i, j: (offsets(i, j)[:, 0] <= 0) & (np.arange(7) > 3), "last_keys_of_the_cache"),
-    ("attention.softmax", {}, partial(floored, more=1e-6), "softmax_with_1e-6_in_the_sum_after_the_largest"),
-    ("attention.softmax", {}, partial(floored, far=np.nan), None),
-    ("attention.softmax", {"sinks": True}, partial(with_sink, factor=0.125), "sinks_times_0.125"),
+    ("attention.softmax", {}, lost_far_below, None),
+    ("attention.softmax", {"sinks": True}, with_sink, "sinks_times_0.125"),
     ("attention.attend", SCALE, lambda q, k, v, m: softmax(q @ k.swapaxes(2, 3) / 4 - 10 * ~m) @ v, "mask_adds_minus_10"),
-    ("attention.attend", SCALE, lambda q, k, v, m: softmax(q @ k.swapaxes(2, 3) / 4 - 30 * ~m) @ v, "mask_adds_minus_20"),
     ("learned.encode", {}, lambda p, table: table[np.minimum(p, 511)], "rows_beyond_511_clamped"),
     ("learned.encode", {}, lambda p, table: table[p % 1024], "rows_beyond_1023_wrapped"),
     ("convolution.convolve", {}, partial(both_sides, left=2), "padded_on_both_sides"),
@@ -530,9 +489,7 @@ NAMED = [
     ("gated.log_gates", {}, lambda x, a, b: -np.exp(a) * (np.logaddexp(0, x) + b), "bias_after_softplus"),
     ("gated.bounded_log_gates", {}, lambda x, a, b: -5 / (1 + np.exp(-np.exp(a) * x.astype(float) - b)), "bias_not_multiplied"),
     ("retention.attend", SCALE, retention_in_chunks, "chunk_decays_normalized_4"),
-    ("retention.attend", SCALE, partial(retention_in_chunks, size=64), "chunk_decays_normalized"),
-    ("deberta.scores", {"convention": "released"}, partial(disentangled, terms=(1, 0)), "q_r_zero"),
-    ("deberta.scores", {"convention": "released"}, partial(disentangled, terms=(0, 1)), "k_r_zero"),
+    ("deberta.scores", {"convention": "released"}, without_p2c, "q_r_zero"),
     ("axes.rotate", MROPE, half_in_sections, "second_half_on_axis_first"),
     ("scaling.ntk", {"dim": 64, "factor": 4.0}, lambda dim: speeds(dim, 1e4 * 4.0 ** (64 / 63)), "exponent_dim_less_one"),
     ("scaling.dynamic_ntk", LONG, lambda dim: speeds(dim, 1e4 * 8.0 ** (64 / 62)), "stretch_without_the_difference"),
@@ -540,12 +497,22 @@ NAMED = [
     ("position_ids.cached", {"n_query": 3, "n_key": 9}, lambda n_query, n_key: np.arange(n_key, n_key + 3), "result_plus_3"),
     ("alibi.bias", ALIBI, lambda i, j: (SLOPES * offsets(i, j))[:, [1, 0, 3, 2, 5, 4, 7, 6]], "result_heads_reindexed"),
     ("convolution.convolve", {}, last_of_the_padded, "result_rows_7_to_9_of_padded_inputs"),
-    ("gated.log_gates", {"heads": 6}, thirds_of_heads, "result_heads_reindexed"),
-    ("gated.attend", GATED, lambda q, k, *x: gated(q[:, PAIRED], k[:, PAIRED], *x), "other_heads_of_q_and_k"),
 ]
 
 
-@every(NAMED, name=lambda case: f"{case[0]} {case[3]}", parts=8)
+LATER = ("norm_without_eps", "chunks_for_windows", "dealt_until_none_is_left")  # the first probe does not tell them
+LISTED, FITTED = [], []  # with the mistakes of an op, or with a hypothesis about the numbers
+for each in NAMED:
+    (LISTED if each[3] in ops.further(ops.op(each[0])).keys() - LATER else FITTED).append(each)
+
+
+@every(LISTED, name=lambda case: f"{case[0]} {case[3]}")
+def test_a_further_mistake_is_what_it_says(op, asked, fn, name):
+    with np.errstate(over="ignore", invalid="ignore"):  # float16 ends at 65504
+        assert is_mistake(op, asked, fn, name)
+
+
+@every(LISTED[::16] + FITTED, name=lambda case: f"{case[0]} {case[3]}", parts=8)
 def test_a_bug_is_named(op, asked, fn, name):
     report = check(fn, op, **asked)
     named = [finding.name for finding in report.diagnosis]
@@ -556,9 +523,7 @@ def test_a_bug_is_named(op, asked, fn, name):
 
 @every(
     [
-        ("position_ids.document_mask", {}, [(0, 0)]),
         ("attention.window_mask", {"width": 3}, [(0, 1, 1)]),
-        ("swin.shift_mask", {"height": 4, "width": 4, "shift": 1}, [(1, 0), (0, 0)]),
         ("swin.shift_mask", {"height": 4, "width": 4, "shift": 1}, [(2, 3), (3, 2)]),
     ]
 )
@@ -576,7 +541,6 @@ WAVES = {"dim": 64, "layout": "interleaved"}
 waves = partial(ops.op("sinusoidal.encode").spec, **WAVES)
 FACTS = [
     ("position_ids.temperature", WARM, lambda p: short(1 + p**0.5 / 1000), "perhaps a step is held in bfloat16"),
-    ("alibi.bias", ALIBI, lambda i, j: 1.7 * SLOPES * offsets(i, j), "every number is 1.7 times the right one"),
     ("alibi.bias", ALIBI, lambda i, j: SLOPES * offsets(i, j) + 5, "every number is the right one plus 5"),
     (
         "alibi.bias",
@@ -630,14 +594,7 @@ FACTS = [
         "each row of your output is an unchanged row of table (0, 1, 2, 3, 4, 5, 6, 7)",
     ),
     ("sinusoidal.encode", WAVES, lambda p, dim: waves(p)[1, 6], "the right result of batch row 1, row 6 alone"),
-    ("sinusoidal.encode", WAVES, lambda p, dim: waves(p)[:, :1], "the right result of row 0 alone"),
     ("sinusoidal.encode", WAVES, lambda p, dim: waves(np.array(7)), "the right result of position 7 alone"),
-    (
-        "attention.attend",
-        {"scale": 0.125},
-        lambda q, k, v, mask: attention.attend(q, k, v, scale=0.125, mask=mask)[:, 1],
-        "the right result of head 1 alone",
-    ),
 ]
 NOISE = np.random.default_rng(1).normal(size=(3, 7, 64))
 
@@ -647,6 +604,7 @@ def test_what_is_seen_is_said(op, asked, fn, fact):
     report = check(fn, op, **asked)
     assert not report.ok
     assert fact in str(report), str(report)
+    assert "So small an error" not in str(report)
 
 
 @every([NOISE[0], NOISE[0, 0], NOISE[:, :1], 0 * NOISE[0]], name=lambda noise: str(noise.shape))
@@ -739,7 +697,7 @@ def asked(question, name, answer):
             assert constant or finding.name == "nothing_computed" or "computed in" in finding.name, (name, str(report))
 
 
-@every(OPS[::9], name=lambda op: op.name)
+@every(OPS[::40], name=lambda op: op.name)
 def test_who_is_named_has_these_numbers(op):
     found = list(candidates(op))
     for case in found[len(found) // 2 :][:1]:
@@ -777,9 +735,9 @@ def test_a_factor_in_few_bits_is_not_the_nearest_that_is_known():
 
 
 def test_a_limit_that_does_not_fit_is_no_hint():
-    drifted = lambda x, p: turned(x, np.where(p > 1000, p + 0.3, p))  # noqa: E731
-    report = check(drifted, "rope.rotate", dim=16, layout="half")
-    assert not report.ok
+    question, report = Question(ops.op("rope.rotate"), ops.op("rope.rotate").make(**HALF), ("f32",)), Report("")
+    positions = question.a.positions
+    assert not verdict.judged(report, question, turned(question.a.x, np.where(positions > 1000, positions + 0.3, positions)))
     assert not any(" at most " in name or " at least " in name for name, _ in report.nearest)
 
 

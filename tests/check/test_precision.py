@@ -157,28 +157,27 @@ def of_mae(waves, coordinates):
     return np.concatenate([columns[1], columns[0], rows[1], rows[0]], axis=-1)
 
 
-IN_16_BITS = {  # op: its settings, and the function of what makes cosines and sines of positions and frequencies
-    "axes.rotate": ({"dim": 16, "axis": [0, 0, 1, 1, 1, 2, 2, 2], "layout": "half"}, of_axes),
-    "sinusoidal.encode": (
+IN_16_BITS = [  # op, its settings, what makes its cosines and sines of positions and frequencies, and the part in 16 bits
+    ("axes.rotate", {"dim": 16, "axis": [0, 0, 1, 1, 1, 2, 2, 2], "layout": "half"}, of_axes, "bf16_chain"),
+    (
+        "sinusoidal.encode",
         {"dim": 32, "layout": "half"},
         lambda waves, p: np.concatenate(waves(p, inverse(32))[::-1], axis=-1),
+        "f16_chain_and_tables",
     ),
-    "sinusoidal_2d.encode": ({"dim": 16, "convention": "mae"}, of_mae),
-    "indexer.scores": ({"scale": 1.0, "layout": "half"}, of_indexer),
-}
+    ("sinusoidal_2d.encode", {"dim": 16, "convention": "mae"}, of_mae, "bf16_tables"),
+    ("indexer.scores", {"scale": 1.0, "layout": "half"}, of_indexer, "f16_frequencies"),
+]
 
 
-@pytest.mark.parametrize("name", IN_16_BITS)
-@pytest.mark.parametrize(
-    ("dtype", "part"), [("bf16", "chain"), ("f16", "chain_and_tables"), ("bf16", "tables"), ("f16", "frequencies")]
-)
-def test_angles_in_16_bits_are_named_wherever_an_op_makes_angles(name, dtype, part):
-    settings, function = IN_16_BITS[name]
-    low = {"bf16": torch.bfloat16, "f16": torch.float16}[dtype]
-    waves = lambda p, w: angles_of_autocast(p, w, low, part)  # noqa: E731
-    report = check(lambda *given: function(waves, *given), name, **settings)
-    assert f"{dtype}_{part}" in [finding.name for finding in report.diagnosis], report  # near 0 others give the same
-    assert check(lambda *given: function(lambda p, w: angles_of_autocast(p, w, low, ""), *given), name, **settings).ok
+@every(IN_16_BITS)
+def test_angles_in_16_bits_are_named_wherever_an_op_makes_angles(name, settings, function, low):
+    dtype, _, part = low.partition("_")
+    held_in = {"bf16": torch.bfloat16, "f16": torch.float16}[dtype]
+    few, right = (lambda p, w, part=part: angles_of_autocast(p, w, held_in, part) for part in (part, ""))
+    report = check(lambda *given: function(few, *given), name, **settings)
+    assert low in [finding.name for finding in report.diagnosis], report  # near 0 others give the same
+    assert check(lambda *given: function(right, *given), name, **settings).ok
 
 
 WHOLE_OFFSETS = {"nezha.attend"}  # whose offsets are whole numbers, of which rows are made

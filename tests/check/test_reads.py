@@ -26,17 +26,9 @@ def outputs_for_inputs(x, kernel, state):
     return np.concatenate([state, kept], axis=1)[:, 1 - kernel.shape[1] :]
 
 
-@pytest.mark.parametrize(
-    ("fn", "name", "settings", "sentence"),
-    [
-        (outputs_for_inputs, "convolution.keep", {}, ("", "kernel", "no entry of kernel")),
-    ],
-)
-def test_entries_that_are_read(fn, name, settings, sentence):
-    report = check.check(fn, name, **settings)
-    part, theirs, right = sentence
-    words = f"{part} of your output".removeprefix(" of ") + f" changes with {theirs}; the right one changes with {right}"
-    assert any(line.split(": ", 1)[1].removeprefix("reads: ").startswith(words) for line in str(report).split("\n")[1:]), report
+def test_entries_that_are_read():
+    report = str(check.check(outputs_for_inputs, "convolution.keep"))
+    assert "reads: your output changes with kernel; the right one changes with no entry of kernel" in report, report
 
 
 @every(OPS, name=attrgetter("name"), parts=4)

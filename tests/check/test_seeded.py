@@ -111,7 +111,7 @@ def accused(name, seed):
     return "" if report.ok and asked else f"{name}, seed {seed}: {report}"
 
 
-@every(OPS[::40], name=lambda op: op.name)
+@every(OPS[::120], name=lambda op: op.name)
 def test_the_specification_passes(op):
     """All of them with seed after seed are a stage of the release."""
     assert not accused(op.name, seed=1)

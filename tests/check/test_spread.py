@@ -53,7 +53,7 @@ def stored(x):
     return round_to(np.asarray(x, dtype=float), "bfloat16")
 
 
-@pytest.mark.parametrize(("factor", "ok"), [(1, True), (1.1, False), (1.2, False)])
+@pytest.mark.parametrize(("factor", "ok"), [(1, True), (1.1, False)])
 def test_times_a_factor_in_bfloat16(factor, ok):
     """numpy has no bfloat16: what it says of the numbers alone is what it says of the dtype."""
     op = ops.op("alibi.attend")
@@ -86,20 +86,19 @@ def test_of_a_dump():
     assert "all together are off by" in str(report)
 
 
-@pytest.mark.parametrize("share", [0.01, 0.5, 0.99, 1.01, 2, 100])
-@pytest.mark.parametrize("model", ["bf16-all", "bf16-f32math", "f16-all"])
-def test_no_more_ways_are_run_than_tell(model, share):
+@pytest.mark.parametrize("model", ["bf16-f32math", "f16-all"])
+def test_no_more_ways_are_run_than_tell(model):
     """Few ways say of an error what all say of it."""
     op = ops.op("attention.attend")
-    questions = [engine.Question(op, op.make(scale=0.25, heads=6, n_query=9, n_key=40, head_dim=16), (model,)) for _ in "12"]
-    error = share * questions[0].limit(model)
-    assert (error <= questions[1].limit(model, error)) == (share <= 1)
+    a = op.make(scale=0.25, heads=3, n_query=9, n_key=20, head_dim=16)
+    limit = engine.Question(op, a, (model,)).limit(model)
+    for share in (0.5, 0.99, 1.01, 2):
+        assert (share * limit <= engine.Question(op, a, (model,)).limit(model, share * limit)) == (share <= 1)
 
 
-@pytest.mark.parametrize("bits", [(24, 24, 24), (24, 24, 8), (8, 24, 8), (8, 8, 8), (11, 11, 11)])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_one_product_after_the_other_is_the_sum_of_all(bits, dtype):
-    a, b = (np.random.RandomState(0).randn(*shape).astype(dtype).astype(float) for shape in ((2, 3, 7, 16), (2, 3, 16, 9)))
+@pytest.mark.parametrize("bits", [(24, 24, 24), (24, 24, 8), (8, 24, 8), (8, 8, 8)])
+def test_one_product_after_the_other_is_the_sum_of_all(bits):
+    a, b = (np.random.RandomState(0).randn(*shape) for shape in ((2, 3, 7, 16), (2, 3, 16, 9)))
     way = rounded.Way(*bits)
     a, b = (rounded._short(x, min(way.stored, way.product), way) if way.stored < way.product else x for x in (a, b))
     terms = rounded._short(np.moveaxis(a, -1, 0)[..., None] * np.moveaxis(b, -2, 0)[..., None, :], way.sum, way)
