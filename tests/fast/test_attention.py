@@ -101,19 +101,19 @@ def test_every_small_length(step, dtype, causal, window):
 @pytest.mark.parametrize(("causal", "window"), EVERY_MASK)
 def test_borders_of_tiles(causal, window):
     lengths = *itertools.product((*FEW, *TILES), (1, *TILES)), *itertools.product(FEW[:2], STRETCHES)
-    for number, (n_query, n_key) in enumerate(lengths):
+    for number, (n_query, n_key) in enumerate(lengths[causal + 2 * (window is None) :: 5]):
         q, k, v, bias = inputs(n_query, n_key, 5, 6, dtype=FLOATS[(number + n_query) % 2], seed=number)
         check(q, k, v, bias, scale=0.5, causal=causal, window=window)
 
 
-@every(list(itertools.product([*range(1, 10), 64, 128], [*range(1, 10), 64, 128], FLOATS)))
+@every(list(itertools.product([*range(1, 10), 64, 128], [*range(1, 10), 64, 128], FLOATS))[::7])
 def test_every_width(d, d_v, dtype):
     check(*inputs(67, 70, d, d_v, dtype=dtype), scale=d**-0.5, causal=True)
     check(*inputs(3, 70, d, d_v, dtype=dtype), scale=d**-0.5, causal=True)
 
 
-@pytest.mark.parametrize("n_key", [fast.SHARD - 1, fast.SHARD, fast.SHARD + 1, 2 * fast.SHARD + 3])
-@pytest.mark.parametrize(("causal", "window"), [*MASKS[:4], (True, fast.SHARD), (False, 3 * fast.STRETCH)])
+@pytest.mark.parametrize("n_key", [fast.SHARD, 2 * fast.SHARD + 3])
+@pytest.mark.parametrize(("causal", "window"), [*MASKS[:2], (True, fast.SHARD), (False, 3 * fast.STRETCH)])
 def test_shards_of_keys_for_few_queries(n_key, causal, window):
     """One head of keys for all queries is work for several threads, and has the same bits with any number of them."""
     q, k, v, bias = inputs(3, n_key, 5, 4, heads=(2, 1))
@@ -191,12 +191,12 @@ def test_biases_by_rule_are_those_by_offset(n_query, dtype):
 
 
 def test_a_rule_of_shards_counts_from_their_shift():
-    q, k, v, _ = inputs(20, 90, 4, 3, dtype=np.float64)
-    slopes, offset = alibi.slopes(2), np.arange(90) - np.arange(20)[:, None]
+    q, k, v, _ = inputs(20, 90, 4, 3)
+    slopes, offset = alibi.slopes(2).astype(np.float32), np.arange(90) - np.arange(20)[:, None]
     for shift in (-85, 0, 12):
         state = fast.partial_by_offset(q, k, v, scale=0.5, shift=shift, bias_rule=fast_alibi.rule(slopes, form="absolute"))
         bias = -slopes[:, None, None] * abs(offset + shift)
-        assert np.allclose(fast.finish(state), attention.attend(q, k, v, scale=0.5, bias=bias), rtol=0, atol=1e-14)
+        assert np.allclose(fast.finish(state), attention.attend(q, k, v, scale=0.5, bias=bias), rtol=0, atol=1e-6)
 
 
 SHAPES = [
@@ -252,7 +252,7 @@ def exact_row(q, k, v, bias, scale, h, i, keys):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize(("n", "d", "spread"), [(2, 3, 1), (9, 4, 3), (100, 8, 1), (300, 64, 0.5)])
+@pytest.mark.parametrize(("n", "d", "spread"), [(2, 3, 1), (9, 4, 3), (300, 16, 1)])
 def test_error_bound_from_both_sides(n, d, spread, dtype):
     q, k, v, bias = inputs(n, n, d, 3, dtype=dtype, spread=spread)
     scale = d**-0.5
@@ -277,9 +277,9 @@ def exp(x):
 def test_exp_from_both_sides(dtype, end):
     rng = np.random.default_rng(0)
     u = np.finfo(dtype).eps / 2
-    near = -np.geomspace(1e-30, -end, 50_001)
+    near = -np.geomspace(1e-30, -end, 10_001)
     halves = -(np.arange(-end) + 0.5) * np.log(2)  # where the nearest multiple of ln 2 changes
-    x = np.concatenate([near, rng.uniform(end, 0, 200_000), halves[halves > end], [0, end]]).astype(dtype)
+    x = np.concatenate([near, rng.uniform(end, 0, 50_000), halves[halves > end], [0, end]]).astype(dtype)
     x = np.concatenate([x, np.nextafter(x, dtype(0)), np.maximum(np.nextafter(x, dtype(-np.inf)), dtype(end))])
     error = np.abs(exp(x) / np.exp(x.astype(np.longdouble)) - 1).max() / u
     assert 0.9 < error <= streaming.exp_error(dtype) < streaming.EXP
@@ -314,11 +314,10 @@ def test_the_compiler_is_promised_separate_memory():
     assert promises(pipeline_class=machine.Separate) > promises()
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_compiler_asks_the_memory_ahead(dtype):
+def test_the_compiler_asks_the_memory_ahead():
     """The instruction is there; without it results are the same and a decoding step takes longer."""
     compiled = numba.njit(fast._score.py_func)
-    compiled(np.ones((2, 4), dtype), np.ones((3, 4), dtype), np.ones((2, 3), dtype))
+    compiled(np.ones((2, 4)), np.ones((3, 4)), np.ones((2, 3)))
     (code,) = compiled.inspect_llvm().values()
     assert "@llvm.prefetch" in code
 
@@ -439,8 +438,8 @@ from posref.fast import attention
 def peak():  # of this process alone: ru_maxrss would begin at that of the parent
     return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 
-x, out = np.ones((8, 4096, 64), np.float32), np.ones((8, 4096, 64), np.float32)
-bias = np.ones((8, 8191), np.float32)
+x, out = np.ones((2, 4096, 64), np.float32), np.ones((2, 4096, 64), np.float32)
+bias = np.ones((2, 8191), np.float32)
 attention.attend_by_offset(x[:, :70], x[:, :70], x[:, :70], scale=1.0, bias_by_offset=bias[:, :139], threads=2)
 Path("/proc/self/clear_refs").write_text("5")
 before = peak()
@@ -453,7 +452,7 @@ print(middle - before, peak() - before)
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the memory in use from /proc")
 def test_memory_stays_small():
-    """8 heads of 4096 in float32, where a matrix of scores would take 512 MiB: less than 32 MiB beyond inputs and output."""
+    """2 heads of 4096 in float32, where a matrix of scores would take 128 MiB: less than 32 MiB beyond inputs and output."""
     root = Path(posref.__file__).parents[1]
     run = subprocess.run([sys.executable, "-c", PEAK], capture_output=True, text=True, timeout=300, cwd=root)
     assert run.returncode == 0, run.stderr
@@ -462,14 +461,10 @@ def test_memory_stays_small():
     assert control > 120 * 1024  # the measure sees an array of 128 MiB
 
 
-# Threads
-
-
 # RoPE
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("layout", ["interleaved", "half"])
+@pytest.mark.parametrize(("layout", "dtype"), [("interleaved", np.float32), ("half", np.float64)])
 def test_tables_are_rope_before(layout, dtype):
     q, k, v, bias = inputs(70, 140, 6, 5, heads=(4, 2), dtype=dtype)
     cos, sin = (t.astype(dtype) for t in rope.tables(np.arange(140) + 1000, rope.frequencies(6)))
@@ -519,8 +514,8 @@ def test_tables_of_several_axes():
 # Shards of the keys
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize(("causal", "window"), MASKS)
+@ONE_FLOAT
+@pytest.mark.parametrize(("causal", "window"), EVERY_MASK)
 def test_shards_of_keys_merge_to_the_whole(dtype, causal, window):
     """Every pair of shards of queries and keys, as ring attention meets them; some shards have nothing to attend to."""
     n, cuts = 140, (0, 5, 64, 64, 139, 140)

@@ -15,37 +15,23 @@ ENDS = (None, fast.Ends(3, 1, -3, 3), fast.Ends(3, 1, -3, 2), fast.Ends(3, -1, -
 
 
 def test_laid_out_as_looked_up():
-    """For every pair of tables, of two dtypes, rows before, across and beyond them; columns after the last are not read."""
+    """For every pair of tables, rows before, across and beyond them; columns after the last are not read."""
     for n_key, query, key, height in itertools.product((1, 11), ENDS, ENDS, (4, 40)):
         first = np.arange(8, -9 - n_key, -1)[:, None]
         at, shape = first + np.arange(n_key), (2, len(first), n_key)
-        content = random(*shape[:2], n_key + 3, dtype=np.float32)
-        by_query, by_key = random(*shape[:2], 9, dtype=np.float32), random(2, n_key, 10, dtype=np.float64, seed=1)
-        by_query[..., 7:] = by_key[..., 7:] = content[..., n_key:] = np.nan
-        terms = content, None if query is None else by_query, None if key is None else by_key
-        looked, laid, source = (np.zeros(shape) for _ in range(3))
-        row, columns = np.empty(n_key, np.float32), np.empty((height, n_key + 1))
-        fast._add(*terms, at, query, key, np.float64(0.3), looked, None, None)
-        fast._add_straight(*terms, first, query, key, np.float64(0.3), laid, row, columns)
-        fast._add.py_func(*terms, at, query, key, np.float64(0.3), source, None, None)
+        by_query, by_key = random(*shape[:2], 9), random(2, n_key, 10, seed=1)
+        by_query[..., 7:] = by_key[..., 7:] = np.nan
+        tables = None if query is None else by_query, None if key is None else by_key
+        looked, laid, source = (random(*shape, seed=2) for _ in range(3))
+        rooms = np.empty(n_key), None if key is None else np.empty((height, n_key + 1))
+        for kernel, scores, index in (
+            (fast._add, looked, at),
+            (fast._add_straight, laid, first),
+            (fast._add.py_func, source, at),
+        ):
+            kernel(scores, *tables, index, query, key, np.float64(0.3), None, *rooms)
         assert looked.tobytes() == laid.tobytes() == source.tobytes()
         assert np.isfinite(laid).all()
-
-
-def test_scores_in_the_place_of_the_content():
-    """With no other place for them; 70 queries are more than are laid out at a time."""
-    first = np.arange(40, -30, -1)[:, None]
-    at, by_query, by_key = first + np.arange(11), random(2, 70, 7, dtype=np.float64), random(2, 11, 7, dtype=np.float64)
-    content = random(2, 70, 11, dtype=np.float64)
-    for query, key in itertools.product(ENDS[1:], ENDS[::2]):
-        terms = by_query, None if key is None else by_key
-        apart = np.empty_like(content)
-        fast._add.py_func(content, *terms, at, query, key, 0.3, apart, None, None)
-        for kernel, index in ((fast._add, at), (fast._add_straight, first)):
-            ((_, *arguments),) = fast.calls(content, *terms, index, query, key, np.float64(0.3), None, 11, 1)
-            within = content.copy()
-            kernel(within, *arguments)
-            assert within.tobytes() == apart.tobytes()
 
 
 def test_what_is_straight():

@@ -81,7 +81,9 @@ def test_what_is_not_prepared_is_rotated(layout):
 DTYPES = (np.float32, np.float64, np.float16, np.int8, np.int32, np.int64, np.uint8, np.uint64)
 
 
-@every([(x, *tables) for x in DTYPES for tables in (*itertools.product(FLOATS, FLOATS), (np.float32, np.float16))])
+@every(
+    [(x, *tables) for x in DTYPES for tables in (*itertools.combinations_with_replacement(FLOATS, 2), (np.float32, np.float16))]
+)
 def test_dtypes_promote_like_the_specification(x_dtype, cos_dtype, sin_dtype):
     x = np.abs(random(4, 5, 6)).astype(x_dtype)
     cos, sin = some_tables(5, 2)
@@ -297,7 +299,7 @@ def test_no_angle_is_nearer_to_a_multiple_of_half_pi():
 series = numba.njit(fast._series)
 
 
-@pytest.mark.parametrize("largest", [1, 1e3, 1e6, fast.NEAR])
+@pytest.mark.parametrize("largest", [1, fast.NEAR])
 def test_series_from_both_sides(largest):
     """2^-44 of the value itself; and the bits of its Python source, which fuses nothing: those of every machine."""
     rng = np.random.default_rng(0)

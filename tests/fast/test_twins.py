@@ -312,7 +312,7 @@ def alike_extents(lead, n):
 def test_dtypes_promote_like_the_specification(twin):
     for arguments in samples(twin):
         floats = [name for name, value in arrays(arguments).items() if value.dtype.kind == "f"]
-        for wide in ((), *zip(floats), floats):  # none, each alone, all
+        for wide in ((), floats[:1], floats[-1:], floats):
             given = arguments | {name: arguments[name].astype(FLOATS[name in wide]) for name in floats}
             for scale in (0.3, np.float32(0.3), np.float64(0.3), 2) if "scale" in arguments else (None,):
                 given = given | ({"scale": scale} if scale is not None else {})
