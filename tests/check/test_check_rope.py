@@ -33,7 +33,8 @@ def rotate_every_two(x):
     return y
 
 
-FLOATS = ["float32", *(pytest.param(few, marks=pytest.mark.slow) for few in ("bfloat16", "float16"))]
+DTYPES = ("float32", "bfloat16", "float16")
+FLOATS = ["float32", *(pytest.param(few, marks=pytest.mark.slow) for few in DTYPES[1:])]
 TURNED = {"half": rotate_half, "interleaved": rotate_every_two}
 
 
@@ -112,14 +113,10 @@ RECIPES = {
     "angles cast": {"theta_of": double, "angle_of": lambda p, theta: (p[..., None] * theta).astype(f32)},
 }
 CONFIGURATIONS = [
-    (64, 1e4, None, "half"),
-    (64, 5e5, None, "interleaved"),
-    (80, 1e4, 32, "half"),
-    (96, 1e4, 24, "interleaved"),
     (128, 5e5, None, "half"),
-    (128, 1e6, 64, "interleaved"),
-    (256, 1e4, 64, "half"),
-    (256, 1e7, None, "interleaved"),
+    (80, 1e4, 32, "half"),
+    (64, 1e6, 24, "interleaved"),
+    (64, 1e7, None, "interleaved"),
     (6, 100.0, None, "half"),
 ]
 
@@ -130,12 +127,9 @@ def correct(width, base, layout, rotary_dim, recipe, out=lambda y: y):
     return lambda x, p: out(plain(x, p, layout=layout, rotary_dim=rotary_dim, theta=theta, **choices))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("recipe", RECIPES)
-@pytest.mark.parametrize(("dim", "base", "rotary_dim", "layout"), CONFIGURATIONS)
-def test_right_in_float32_mathematics(dim, base, rotary_dim, layout, recipe, dtype):
-    kind = rounded(dtype)
+@pytest.mark.parametrize(("recipe", "asked", "dtype"), [*zip(RECIPES, CONFIGURATIONS, DTYPES * 2, strict=False)])
+def test_right_in_float32_mathematics(recipe, asked, dtype):
+    kind, (dim, base, rotary_dim, layout) = rounded(dtype), asked
     fn = correct(rotary_dim or dim, base, layout, rotary_dim, recipe, lambda y: y.astype(kind))
     report = check_rope(fn, dim=dim, base=base, layout=layout, rotary_dim=rotary_dim)
     assert report.ok, report
@@ -155,7 +149,7 @@ def all_low(x, p, theta, kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", FLOATS[1:])
-@pytest.mark.parametrize(("dim", "base"), [(64, 1e4), (80, 5e5), (128, 1e6), (256, 1e4)])
+@pytest.mark.parametrize(("dim", "base"), [(64, 1e4), (80, 5e5)])
 def test_right_with_everything_but_the_angles_in_16_bits(dim, base, dtype):
     kind, theta = rounded(dtype), inverse_frequencies(dim, base)
     report = check_rope(lambda x, p: all_low(x, p, theta, kind), dim=dim, base=base, layout="half")
@@ -175,7 +169,7 @@ def iterative(x, p, base):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize(("dim", "base"), [(64, 1e4), (80, 5e5), (128, 1e6), (256, 1e4)])
+@pytest.mark.parametrize(("dim", "base"), [(64, 1e4), (80, 5e5)])
 def test_right_with_angles_by_repeated_multiplication(dim, base, dtype):
     kind = rounded(dtype)
     report = check_rope(lambda x, p: iterative(x, p, base).astype(kind), dim=dim, base=base, layout="half")
@@ -238,22 +232,11 @@ def test_positions_shared_by_all_rows():
 # wrong -----------------------------------------------------------------------------------------------------------------
 
 
-def third_layout(x, p):
-    y = plain(x, p, layout="interleaved")
-    return np.concatenate([y[..., 0::2], y[..., 1::2]], axis=-1)
-
-
 def along_heads(x, p):
     """x taken for (batch, n, heads, dim): head h turns by positions[b, h]."""
     theta = inverse_frequencies(x.shape[-1], 1e4)
     angle = p[:, : x.shape[1], None].astype(f32) * theta
     cos, sin = (np.concatenate([t, t], axis=-1)[:, :, None] for t in (np.cos(angle), np.sin(angle)))
-    return x * cos + rotate_half(x) * sin
-
-
-def head_number(x, p):
-    angle = np.arange(x.shape[1])[:, None].astype(f32) * inverse_frequencies(x.shape[-1], 1e4)
-    cos, sin = (np.concatenate([t, t], axis=-1)[None, :, None] for t in (np.cos(angle), np.sin(angle)))
     return x * cos + rotate_half(x) * sin
 
 
@@ -270,50 +253,36 @@ def theta_of(exponent):
     return {"theta": (10000.0 ** -exponent(np.arange(32))).astype(f32)}
 
 
-# name of the mistake -> keywords of `plain`, or a function
+# Name of the mistake -> keywords of `plain`, or a function; test_foreign.py has more, each as others wrote it.
 WRONG = {
-    "other_layout": {"layout": "interleaved"},
-    "third_layout": third_layout,
     "tiled_tables": {"tiling": "interleaved"},
     "tables_alone_right": {"layout": "interleaved", "tiling": "half"},
-    "sign": {"tables": lambda cos, sin: (cos, -sin)},
-    "cos_sin_swapped": {"tables": lambda cos, sin: (sin, cos)},
     "positions_zero": lambda x, p: x.copy(),
-    "positions_ignored": positions(lambda p: np.broadcast_to(np.arange(p.shape[-1]), p.shape)),
     "positions_from_first": positions(lambda p: p[:, :1] + np.arange(p.shape[-1])),
-    "positions_shared_across_batch": positions(lambda p: np.broadcast_to(p[:1], p.shape)),
     "positions_reversed": positions(lambda p: p[:, ::-1]),
     "positions_along_heads": along_heads,
-    "wrong_axis": head_number,
     "position_plus_one": positions(lambda p: p + 1),
     "position_minus_one": positions(lambda p: p - 1),
     "position_minus_one_floored": positions(lambda p: np.maximum(p - 1, 0)),
     "positions_clamped": positions(lambda p: np.minimum(p, 4095)),
-    "positions_clamped 2999": positions(lambda p: np.minimum(p, 2999)),
     "positions_modulo 2048": positions(lambda p: p % 2048),
-    "positions_modulo 5000": positions(lambda p: p % 5000),
     "linear_scaling": positions(lambda p: p / 4),
     "rotate_twice": lambda x, p: plain(plain(x, p), p),
     "wrong_base": {"base": 5e5},
     "wrong_base 12345": {"base": 12345.0},
-    "exponent_halved": theta_of(lambda t: t / 64),
     "exponent_doubled": theta_of(lambda t: 4 * t / 64),
     "exponent_shifted": theta_of(lambda t: 2 * (t + 1) / 64),
-    "exponent_to_end": theta_of(lambda t: t / 31),
-    "frequencies_ascending": theta_of(lambda t: 2 * t[::-1] / 64),
     "magnitude": {"tables": lambda cos, sin: (cos * f32(1.138629436), sin * f32(1.138629436))},
     "bf16_inv_freq": {"theta": low(inverse_frequencies(64, 1e4), "bfloat16")},
     "f16_inv_freq": {"theta": low(inverse_frequencies(64, 1e4), "float16")},
     "bf16_positions": positions(lambda p: low(p, "bfloat16")),
     "f16_positions": positions(lambda p: low(p, "float16")),
-    "bf16_chain": {
-        "theta": low(inverse_frequencies(64, 1e4), "bfloat16"),
-        "angle_of": lambda p, theta: low(low(p, "bfloat16")[..., None] * theta, "bfloat16"),
-    },
-    "bf16_tables": table("bfloat16"),
 }
-# mistakes that are also seen at 16-bit precision; a bfloat16 table is right in a bfloat16 model
-VISIBLE_IN_16_BITS = [name for name in WRONG if name not in ("bf16_tables", "f16_inv_freq")]
+SAID = {
+    "positions_zero": "all positions, or all frequencies, are 0",
+    "rotate_twice": "applied twice",
+    "tiled_tables": "Not a rotation: norms change.",
+}
 
 
 def wrong(name):
@@ -331,13 +300,14 @@ def test_named_in_float32(name):
     assert not report.ok
     assert named(report) == [name], report
     assert report.diagnosis[0].residual <= 1
+    assert SAID.get(name, "") in report.diagnosis[0].sentence + report.diagnosis[0].remedy
     assert all(ratio > 1 for _, ratio in report.nearest)
     assert report.advice
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", FLOATS[1:])
-@pytest.mark.parametrize("name", VISIBLE_IN_16_BITS)
+@pytest.mark.parametrize("name", sorted(WRONG.keys() - {"f16_inv_freq"}))
 def test_named_in_16_bits(name, dtype):
     kind = rounded(dtype)
     report = check_rope(lambda x, p: wrong(name)(x, p).astype(kind), dim=64, layout="half")
@@ -367,11 +337,11 @@ def over_the_head(pairs, dim, base=1e4):
     return np.array([base ** (-2 * t / dim) for t in range(pairs)]).astype(f32)
 
 
-DTYPES = pytest.mark.parametrize("dtype", FLOATS)
+IN_FLOATS = pytest.mark.parametrize("dtype", FLOATS)
 
 
-@DTYPES
-@pytest.mark.parametrize(("dim", "width", "layout"), [(96, 24, "half"), (128, 64, "interleaved"), (64, 64, "half")])
+@IN_FLOATS
+@pytest.mark.parametrize(("dim", "width", "layout"), [(96, 24, "half"), (64, 64, "interleaved")])
 def test_exponent_over_the_head(dim, width, layout, dtype):
     report = check_rope(
         returning(dtype, rotary_dim=width, layout=layout, theta=over_the_head(width // 2, dim)),
@@ -382,7 +352,7 @@ def test_exponent_over_the_head(dim, width, layout, dtype):
     assert report.precision.angles
 
 
-@DTYPES
+@IN_FLOATS
 def test_repeated_multiplication_with_the_exponent_over_the_head(dtype):
     def steps(p, theta):
         return np.stack(
@@ -393,14 +363,14 @@ def test_repeated_multiplication_with_the_exponent_over_the_head(dtype):
     assert report.ok, report
 
 
-@DTYPES
+@IN_FLOATS
 def test_rotated_width_in_place_of_the_head_in_the_exponent(dtype):
     report = check_rope(returning(dtype, rotary_dim=24), dim=96, rotary_dim=24, exponent_dim=96, layout="half")
     assert named(report) == ["exponent_rotary_dim"], report
     assert "base^(-2t/dim)" in report.diagnosis[0].sentence
 
 
-@DTYPES
+@IN_FLOATS
 def test_any_base_with_the_exponent_over_the_head(dtype):
     choices = {"rotary_dim": 24, "theta": over_the_head(12, 96, 12345.0)}
     report = check_rope(returning(dtype, **choices), dim=96, rotary_dim=24, exponent_dim=96, layout="half")
@@ -429,9 +399,8 @@ def test_the_proportional_implementation_is_that_of_the_references():
     assert np.allclose(proportional(one, np.array([[1]]), proportion=0.5)[0, 0, 0], expected, rtol=0, atol=1e-6)
 
 
-@DTYPES
-@pytest.mark.parametrize("exponent_dim", [None, 96])
-@pytest.mark.parametrize("layout", ["half", "interleaved"])
+@IN_FLOATS
+@pytest.mark.parametrize(("layout", "exponent_dim"), [("half", 96), ("interleaved", None)])
 def test_proportional_rope_is_named(layout, exponent_dim, dtype):
     kind, asked = rounded(dtype), {"dim": 96, "rotary_dim": 24, "layout": layout, "exponent_dim": exponent_dim}
     report = check_rope(lambda x, p: proportional(x, p).astype(kind), **asked)
@@ -441,7 +410,7 @@ def test_proportional_rope_is_named(layout, exponent_dim, dtype):
     assert named(report) == ["proportional and wrong_base 1e+06"], report
 
 
-@DTYPES
+@IN_FLOATS
 def test_proportional_rope_is_asked_for_by_its_frequencies(dtype):
     kind = rounded(dtype)
     asked = {"dim": 96, "layout": "half", "frequencies": [*over_the_head(12, 96), *[0.0] * 36]}
@@ -477,7 +446,7 @@ IN_FLOAT32 = {
 UNSCALED = {"linear": (1e4, "frequencies_ignored"), "llama3": (5e5, "wrong_base 500000")}
 
 
-@DTYPES
+@IN_FLOATS
 @pytest.mark.parametrize("schedule", EXACT)
 def test_given_frequencies(schedule, dtype):
     asked = {"dim": 128, "layout": "half", "frequencies": EXACT[schedule]}
@@ -507,7 +476,7 @@ def test_frequencies_that_are_computed_are_told_from_given_ones():
     assert check_rope(returning("float32", theta=theta), **{**asked, "frequencies": theta}, model="f32-given").ok
 
 
-@DTYPES
+@IN_FLOATS
 @pytest.mark.parametrize("schedule", EXACT)
 def test_frequencies_that_were_not_scaled(schedule, dtype):
     base, name = UNSCALED[schedule]
@@ -517,20 +486,18 @@ def test_frequencies_that_were_not_scaled(schedule, dtype):
     assert schedule == "linear" or "frequencies 500000^(-2t/dim), not scaled" in report.diagnosis[0].sentence
 
 
-@DTYPES
+@IN_FLOATS
 @pytest.mark.parametrize(
     ("name", "choices"),
     [
         ("other_layout", {"layout": "interleaved"}),
         ("bf16_inv_freq", {"theta": low(EXACT["llama3"], "bfloat16")}),
-        ("position_plus_one", {"mapped": lambda p: p + 1}),
         ("frequencies_ascending", {"theta": EXACT["llama3"][::-1].astype(f32)}),
         ("frequencies_inverted", {"theta": (1 / EXACT["llama3"]).astype(f32)}),
         ("linear_scaling 8 and wrong_base 500000", {"theta": (double(128, 5e5) / 8).astype(f32)}),
         ("wrong_base 600000", {"theta": double(128, 6e5).astype(f32)}),
         ("rotary_dim 64", {"rotary_dim": 64, "theta": EXACT["llama3"][:32].astype(f32)}),
         ("positions_clamped 8191", {"mapped": lambda p: np.minimum(p, 8191)}),
-        ("positions_clamped 6000", {"mapped": lambda p: np.minimum(p, 6000)}),
     ],
 )
 def test_mistakes_beside_given_frequencies(name, choices, dtype):
@@ -544,23 +511,15 @@ def test_partial_rotation_where_all_should_turn():
     assert named(report) == ["rotary_dim 32"], report
 
 
-def test_tables_for_the_other_layout_are_not_a_rotation():
-    report = check_rope(wrong("tiled_tables"), dim=64, layout="half")
-    assert "Not a rotation: norms change." in report.diagnosis[0].remedy
-
-
 @pytest.mark.parametrize(
     ("parts", "fn"),
     [
         ({"other_layout", "wrong_base 500000"}, lambda x, p: plain(x, p, layout="interleaved", base=5e5)),
-        ({"other_layout", "wrong_base 7777"}, lambda x, p: plain(x, p, layout="interleaved", base=7777.0)),
-        ({"other_layout", "position_plus_one"}, lambda x, p: plain(x, p + 1, layout="interleaved")),
         ({"other_layout", "bf16_positions"}, lambda x, p: plain(x, low(p, "bfloat16"), layout="interleaved")),
         (
             {"other_layout", "wrong_base 500000", "positions_clamped 69999"},
             lambda x, p: plain(x, np.minimum(p, 69999), layout="interleaved", base=5e5),
         ),
-        ({"sign", "wrong_base 1e+06"}, lambda x, p: plain(x, -p, base=1e6)),
         ({"magnitude 1.34657", "wrong_base 150000"}, lambda x, p: plain(x, p, base=150000.0) * f32(1.3465736)),
         ({"third_layout", "wrong_base 50000"}, lambda x, p: third(plain(x, p, layout="interleaved", base=5e4))),
     ],
@@ -574,15 +533,14 @@ def third(y):
     return np.concatenate([y[..., 0::2], y[..., 1::2]], axis=-1)
 
 
-@DTYPES
-@pytest.mark.parametrize("dim", [4, 8, 64])
+@IN_FLOATS
 @pytest.mark.parametrize(
-    ("parts", "choices"),
+    ("dim", "parts", "choices"),
     [
-        ({"positions_clamped 2999"}, {"mapped": lambda p: np.minimum(p, 2999)}),
-        ({"positions_modulo 5000"}, {"mapped": lambda p: p % 5000}),
-        ({"other_layout", "positions_modulo 300"}, {"mapped": lambda p: p % 300, "layout": "interleaved"}),
-        ({"wrong_base 500000", "positions_clamped 69999"}, {"mapped": lambda p: np.minimum(p, 69999), "base": 5e5}),
+        (4, {"positions_clamped 2999"}, {"mapped": lambda p: np.minimum(p, 2999)}),
+        (64, {"positions_modulo 5000"}, {"mapped": lambda p: p % 5000}),
+        (8, {"other_layout", "positions_modulo 300"}, {"mapped": lambda p: p % 300, "layout": "interleaved"}),
+        (4, {"wrong_base 500000", "positions_clamped 69999"}, {"mapped": lambda p: np.minimum(p, 69999), "base": 5e5}),
     ],
 )
 def test_limits_and_moduli_of_any_number(parts, choices, dim, dtype):
@@ -653,13 +611,6 @@ def test_the_advice_names_the_setting_that_gives_what_was_asked():
     for setting in ("MLX traditional=True", "is_neox_style=False", "interleaved=1", "LLAMA_ROPE_TYPE_NORM"):
         assert setting in other
     assert "traditional=False" not in other
-
-
-def test_identities_are_listed():
-    report = check_rope(wrong("positions_zero"), dim=64, layout="half")
-    assert "all positions, or all frequencies, are 0" in report.diagnosis[0].sentence
-    report = check_rope(wrong("rotate_twice"), dim=64, layout="half")
-    assert "applied twice" in report.diagnosis[0].sentence
 
 
 def test_one_pair_has_one_layout():
@@ -790,7 +741,7 @@ def test_arguments_that_make_no_sense(options, match):
 def test_the_report_is_plain_data():
     import json
 
-    for fn in (plain, wrong("sign"), wrong("f16_positions"), raising):
+    for fn in (wrong("f16_positions"), raising):
         report = check_rope(fn, dim=64, layout="half")
         data = json.loads(json.dumps(report.as_dict(), allow_nan=False))
         assert data["ok"] is report.ok

@@ -1,6 +1,5 @@
 """diagnose accepts the golden values in every dtype that can hold them, and names mistakes in dumped outputs."""
 
-import dataclasses
 import json
 
 import numpy as np
@@ -93,19 +92,16 @@ def frequencies(dim, base=1e4, factor=1.0, divisor=None):
     return np.array([factor * base ** (-2 * t / (divisor or dim)) for t in range(dim // 2)])
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(
     ("name", "got"),
     [
-        ("wrong_base 12345", frequencies(64, 12345.0)),
-        ("linear_scaling 4", frequencies(64, factor=0.25)),
         ("linear_scaling 8 and wrong_base 500000", frequencies(64, 5e5, 0.125)),
         ("exponent_to_end", frequencies(64, divisor=62)),
         ("frequencies_inverted", 1 / frequencies(64)),
     ],
 )
-def test_frequencies_are_named(name, got, dtype):
-    report = diagnose("rope/any/d64-b1e4/inv_freq", got.astype(dtype))
+def test_frequencies_are_named(name, got):
+    report = diagnose("rope/any/d64-b1e4/inv_freq", got.astype(np.float32))
     assert name in [finding.name for finding in report.diagnosis], report
     assert report.diagnosis[0].sentence.startswith("your output equals rope.inv_freq with ")
 
@@ -131,9 +127,7 @@ def test_sinusoidal_frequencies_are_named():
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("sign", lambda cos, sin: [cos, -sin]),
         ("cos_sin_swapped", lambda cos, sin: [sin, cos]),
-        ("magnitude", lambda cos, sin: [1.138629436 * cos, 1.138629436 * sin]),
         ("interleaved_tables", lambda cos, sin: [np.stack([cos, sin], axis=-1).reshape(*cos.shape[:-1], -1)]),
     ],
 )
@@ -159,23 +153,16 @@ def test_positions_and_base_of_tables_are_named(name, factor, shift, base):
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("other_layout", {"layout": "interleaved"}),
-        ("sign", {"sign": -1}),
-        ("wrong_base", {"base": 5e5}),
-        ("position_plus_one", {"shift": 1}),
         ("position_minus_one", {"shift": -1}),
-        ("positions_zero", {"sign": 0}),
         ("rotary_dim 32", {"width": 32}),
-        ("other_layout and sign", {"layout": "interleaved", "sign": -1}),
         ("other_layout and wrong_base 500000", {"layout": "interleaved", "base": 5e5}),
     ],
 )
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
-def test_named_from_a_dump(name, change, dtype):
+def test_named_from_a_dump(name, change):
     case = vectors.case("rope/half/d64-b1e4/sparse1m")
     choices = {"shift": 0, **change}
     positions = case.tensors["positions"] + choices.pop("shift")
-    report = diagnose(case, turned(case.tensors["x"], positions, **choices).astype(dtype))
+    report = diagnose(case, turned(case.tensors["x"], positions, **choices).astype(np.float16))
     assert [finding.name for finding in report.diagnosis] == [name], report
 
 
@@ -229,26 +216,15 @@ def test_what_a_case_catches_is_said_where_nothing_else_is_known():
     assert not any("meant to catch" in text for text in named.advice)
 
 
-def test_nan_everywhere_is_reported():
-    case = vectors.case("rope/half/d8-b1e4/tiny")
-    report = diagnose(case, case.expected * np.nan)
-    assert not report.ok
-    assert report.diagnosis == []
-    json.dumps(report.as_dict(), allow_nan=False)
-
-
-def test_nan_in_a_comparison_is_reported():
+def test_nan_is_reported():
     case = vectors.case("rope/any/d8-b1e4/inv_freq")
+    report = diagnose(case, case.expected * np.nan)
+    assert (report.ok, report.diagnosis) == (False, [])
+    json.dumps(report.as_dict(), allow_nan=False)
     report = diagnose(case, np.where(np.arange(4) == 2, np.nan, case.expected))
     said = "1 of 4 values are NaN or infinite, the first at (2); all in column 2; all others are right"
     assert report.checks[-1].detail == said
     assert report.diagnosis == []
-
-
-def test_findings_are_plain_records():
-    case = vectors.case("rope/half/d8-b1e4/tiny")
-    finding = diagnose(case, -case.expected).as_dict()
-    assert set(finding) >= {field.name for field in dataclasses.fields(diagnose(case, case.expected))}
 
 
 # files -----------------------------------------------------------------------------------------------------------------
@@ -262,13 +238,16 @@ def bfloat16_bits(values):
 VALUES = np.arange(-6, 6).reshape(3, 4) / 8
 
 
-@pytest.mark.parametrize(("short", "long"), [("f64", "float64"), ("f32", "float32"), ("f16", "float16")])
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [("f64", "float64"), ("f32", "float32"), ("f16", "float16"), ("i32", "int32"), ("i64", "int64")],
+)
 def test_raw_files(tmp_path, short, long):
-    path = tmp_path / "y.bin"
-    VALUES.astype(np.dtype(long).newbyteorder("<")).tofile(path)
+    path, values = tmp_path / "y.bin", VALUES * (8 if "i" in short else 1)
+    values.astype(np.dtype(long).newbyteorder("<")).tofile(path)
     got, dtype = load_output(str(path), (3, 4), short)
     assert dtype == long
-    assert np.array_equal(got, VALUES)
+    assert np.array_equal(got, values)
 
 
 def test_bfloat16_files(tmp_path):
@@ -281,16 +260,6 @@ def test_bfloat16_files(tmp_path):
         got, dtype = load_output(str(path), (3, 4), "bf16")
         assert dtype == "bfloat16"
         assert np.array_equal(got, VALUES)
-
-
-def test_integer_files(tmp_path):
-    values = np.arange(-6, 6).reshape(3, 4)
-    for short, long in (("i32", "<i4"), ("i64", "<i8")):
-        path = tmp_path / f"{short}.bin"
-        values.astype(long).tofile(path)
-        got, dtype = load_output(str(path), (3, 4), short)
-        assert dtype == f"int{short[1:]}"
-        assert np.array_equal(got, values)
 
 
 def test_numpy_files(tmp_path):

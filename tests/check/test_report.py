@@ -53,21 +53,17 @@ def right():
     return check_rope(rotate, dim=8, layout="half")
 
 
-def test_require_raises_the_report():
-    with pytest.raises(AssertionError) as raised:
-        interleaved().require()
-    assert str(raised.value) == str(interleaved())
-    assert SENTENCE in str(raised.value)
-    assert right().require() is None
-
-
-def test_repr_has_every_line_and_the_reason_first():
+def test_require_raises_the_report_whose_repr_has_the_reason_first():
     report = interleaved()
+    with pytest.raises(AssertionError) as raised:
+        report.require()
+    assert str(raised.value) == str(report)
     assert SENTENCE in repr(report)[:118], "pytest keeps so many characters"
     assert sorted(map(str.strip, repr(report).splitlines())) == sorted(map(str.strip, str(report).splitlines()))
     report = check_rope(lambda x, positions: None, dim=8, layout="half")
     assert "it returned None" in repr(report)[:118]
     assert sorted(map(str.strip, repr(report).splitlines())) == sorted(map(str.strip, str(report).splitlines()))
+    assert right().require() is None
     assert repr(right()).splitlines()[0] == "posref: rope.rotate dim=8 layout=half base=10000 ok"
 
 
@@ -110,16 +106,7 @@ def test_leaving_is_reported_and_an_interrupt_is_not():
         check_rope(interrupted, dim=8, layout="half")
 
 
-@pytest.mark.parametrize(
-    ("value", "where"),
-    [
-        (np.inf, np.s_[..., 3]),
-        pytest.param(-np.inf, np.s_[:, :, 5], marks=pytest.mark.slow),
-        pytest.param(np.nan, np.s_[0, 0, 0, 0], marks=pytest.mark.slow),
-        pytest.param(65504.0, np.s_[..., 3], marks=pytest.mark.slow),
-        pytest.param(6e-8, np.s_[:, :, 5], marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("value", "where"), [(np.inf, np.s_[..., 3]), (65504.0, np.s_[..., 3]), (6e-8, np.s_[:, :, 5])])
 def test_extreme_results_raise_no_warning(value, where):
     """Warnings are errors in these tests."""
 

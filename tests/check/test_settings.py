@@ -40,7 +40,7 @@ def test_what_is_tried(name, asked, default, some, none):
     assert len(values) == len(set(values)) <= 40
 
 
-@every(IN_F32[::101], name=lambda case: case.id)
+@every(IN_F32[::200], name=lambda case: case.id)
 def test_the_specification_with_another_number_is_named(case):
     named(case, every=9)
 
@@ -71,7 +71,7 @@ def named(case, every):
             assert differ >= 3 or not invented & {each.name for each in report.diagnosis}, (name, str(report))
 
 
-@every(golden.cases(), name=lambda case: case.id, parts=4)
+@every(golden.cases(), name=lambda case: case.id, parts=8)
 def test_the_settings_of_every_op_are_tried_without_an_error(case):
     """Refusals, overflows and other shapes have no place; nothing else is raised, and the candidates are few."""
     op, arguments = ops.of_case(case)

@@ -24,14 +24,8 @@ SIZES = {"hidden_size": 512, "num_attention_heads": 8, "num_hidden_layers": 4, "
 LLAMA = {"model_type": "llama", **SIZES}
 GLM = {"model_type": "glm4", **SIZES, "head_dim": 64}
 PHI = {"model_type": "phi", **SIZES}
-GEMMA = {
-    "model_type": "gemma3_text",
-    **SIZES,
-    "rope_theta": 1e6,
-    "head_dim": 64,
-    "sliding_window": 512,
-    "num_hidden_layers": 12,
-}
+GEMMA = {"model_type": "gemma3_text", **SIZES, "rope_theta": 1e6, "head_dim": 64, "sliding_window": 512}
+GEMMA |= {"num_hidden_layers": 12}
 
 
 @pytest.fixture
@@ -125,13 +119,8 @@ def test_several_rotations_must_be_chosen_from(file, capsys):
     assert cli.main(["explain", file(LLAMA), "--code", "cobol"]) == 2
 
 
-PRINTED = [(config, language) for config in (LLAMA, GLM, PHI) for language in ("numpy", "torch", "jax")]
-
-
 @pytest.mark.parametrize(
-    ("config", "language"),  # jax compiles every operation for every shape; below its code is compared for all layouts
-    [pytest.param(*one, marks=[pytest.mark.slow] * (one in [(LLAMA, "jax"), (GLM, "jax")])) for one in PRINTED],
-    ids=[f"{config['model_type']}-{language}" for config, language in PRINTED],
+    ("config", "language"), [(GLM, "numpy"), (PHI, "torch"), pytest.param(PHI, "jax", marks=pytest.mark.slow)]
 )
 def test_code_passes_its_own_test(config, language, file, capsys):
     pytest.importorskip(language)
@@ -160,7 +149,7 @@ def test_code_of_unusual_rotations(model_type, file, capsys):
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
-@pytest.mark.parametrize("config", [LLAMA, GLM, PHI], ids=lambda config: config["model_type"])
+@pytest.mark.parametrize("config", [GLM, PHI], ids=lambda config: config["model_type"])
 def test_c_code(config, file, tmp_path, capsys):
     import ctypes
 
@@ -196,7 +185,6 @@ def turned(x, positions):
 
 def right(x, positions): return np.concatenate([x[..., :-16], turned(x[..., -16:], positions)], -1)
 def part_alone(x, positions): return turned(x.reshape(*x.shape[:-1], 16), positions)
-def last_alone(x, positions): return turned(x[..., -16:], positions)
 def first_features(x, positions): return np.concatenate([turned(x[..., :16], positions), x[..., 16:]], -1)
 def others_doubled(x, positions): return np.concatenate([2 * x[..., :-16], turned(x[..., -16:], positions)], -1)
 def others_rounded(x, positions):
@@ -210,7 +198,8 @@ def scaled_at_the_start(x, positions):
     ("name", "code", "words"),
     [
         ("right", 0, "heads (whole ones of 48 features, of which the last 16 turn)"),
-        *((name, 0, "that they are the last 16 of 48") for name in ("part_alone", "last_alone", "first_features")),
+        ("part_alone", 0, "that they are the last 16 of 48"),
+        ("first_features", 0, "that they are the last 16 of 48"),
         ("others_doubled", 1, "heads of 48, the first 32 features, which do not turn, come back times 2."),
         ("others_rounded", 1, "heads of 48, features 28 to 31, which do not turn, come back changed."),
         ("scaled_at_the_start", 1, "heads of 48, the last 16 are turned, and 2 times as long as they should be."),
@@ -302,13 +291,7 @@ def test_difference(file, capsys):
 def test_difference_in_words(file, capsys):
     """YaRN of factor 4 and 8 of a head of 128: magnitudes 0.1 ln s + 1, squared; 40 of 64 pairs are not divided whole."""
     yarn = {"rope_type": "yarn", "original_max_position_embeddings": 32768}
-    said = {
-        "num_hidden_layers": 2,
-        "hidden_size": 512,
-        "num_attention_heads": 4,
-        "rope_theta": 1e6,
-        "max_position_embeddings": 32768,
-    }
+    said = {"num_hidden_layers": 2, "num_attention_heads": 4, "rope_theta": 1e6, "max_position_embeddings": 32768}
     files = [file(LLAMA | said | {"rope_scaling": yarn | {"factor": factor}}, f"{factor}.json") for factor in (4.0, 8.0)]
     plain = file(LLAMA | said, "plain.json")
     first = printed(capsys, files[0], "--diff", files[1]).splitlines()[1]
@@ -368,8 +351,7 @@ def mine(x, positions):
 
 
 @pytest.mark.parametrize(
-    ("config", "dim", "base", "layout", "code"),
-    [(LLAMA, 64, 1e4, "half", 0), (LLAMA, 64, 5e5, "half", 1), (GLM, 32, 1e4, "interleaved", 0), (GLM, 32, 1e4, "half", 1)],
+    ("config", "dim", "base", "layout", "code"), [(LLAMA, 64, 5e5, "half", 1), (GLM, 32, 1e4, "interleaved", 0)]
 )
 def test_check_by_configuration(config, dim, base, layout, code, file, tmp_path, monkeypatch):
     (tmp_path / "mine_of_test.py").write_text(MODULE.format(dim=dim, base=base, layout=layout), encoding="utf-8")
@@ -410,24 +392,11 @@ def test_every_shipped_model_is_explained_and_has_a_source():
 @pytest.mark.parametrize(
     ("model", "system", "call"),
     [
-        ("Qwen2.5-0.5B-Instruct", "rotary.rope", "rope.frequencies(64, 1000000.0), half"),
-        ("Qwen2.5-3B", "rotary.rope", "rope.frequencies(128, 1000000.0), half"),
-        ("Mistral-7B-Instruct-v0.3", "rotary.rope", "rope.frequencies(128, 1000000.0), half"),
-        ("Ministral-3-3B-Instruct-2512", "rotary.scaling", "factor=16.0, original_length=16384, base=1000000.0"),
         ("pixtral-12b", "rotary.axes", "rope.frequencies(64, 10000.0), even ones by row, odd by column, axes hw_split, half"),
-        ("Qwen2.5-VL-7B-Instruct", "rotary.axes", "rope.frequencies(128, 1000000.0), axes sections, half"),
         ("DeepSeek-V3.2", "rotary.scaling", "truncate=True), 64 of 192, interleaved_to_half"),
-        ("glm-4-9b-chat", "rotary.rope", "rope.frequencies(64, 5000000.0), 64 of 128, interleaved"),
-        ("Olmo-3.1-32B-Instruct", "rotary.scaling", "factor=8.0, original_length=8192, base=500000.0"),
-        ("gpt-j-6b", "rotary.rope", "rope.frequencies(64, 10000.0), 64 of 256, interleaved"),
-        ("gpt-neox-20b", "rotary.rope", "rope.frequencies(24, 10000.0), 24 of 96, half"),
-        ("ModernBERT-base", "rotary.rope", "rope.frequencies(64, 160000.0), half"),
         ("ModernBERT-base", "rotary.rope", "rope.frequencies(64, 10000.0), half"),
         ("dinov3-vitb16-pretrain-lvd1689m", "rotary.axes", "rope.frequencies(32, 100.0) for each axis, axes hw_centred, half"),
-        ("gemma-2-27b", "rotary.rope", "rope.frequencies(128, 10000.0), half"),
         ("gemma-3-4b", "rotary.scaling", "scaling.linear(rope.frequencies(256, 1000000.0), factor=8.0), half"),
-        ("GLM-4.5", "rotary.rope", "rope.frequencies(64, 1000000.0), 64 of 128, half"),
-        ("Olmo-3-32B", "rotary.rope", "rope.frequencies(128, 500000.0), half"),
         ("Qwen3-VL-8B-Instruct", "rotary.axes", "rope.frequencies(128, 5000000.0), axes interleaved, half"),
         ("internlm2_5-7b", "rotary.scaling", "original_length=32768), pairing not known"),
     ],

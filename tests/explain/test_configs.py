@@ -5,6 +5,7 @@ condensate of the modules that transformers built from the whole file: some entr
 """
 
 import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,11 @@ REFUSED = {  # seven files without a type, and one whose rope_scaling is a numbe
 UNKNOWN_TYPE = {"vila1.5-3b", "jina-embeddings-v2-base-en"}
 
 
+@cache
+def explained_file(name):
+    return explain(BY_NAME[name]["config"])
+
+
 def test_records():
     assert len(RECORDS) == 165
     assert len(ANSWERED) == 140
@@ -50,10 +56,9 @@ def same(table, group):
 
 @every(ANSWERED, name=lambda record: record["name"])
 def test_as_transformers(record):
-    config = record["config"]
+    config, explained = record["config"], explained_file(record["name"])
     if only_stack(config) == "encoder":  # the answers are of AutoModel, which builds both stacks
-        config = {key: value for key, value in config.items() if key != "architectures"}
-    explained = explain(config)
+        explained = explain({key: value for key, value in config.items() if key != "architectures"})
     groups, answer = explained["layers"], record["transformers"]
     if record["name"] in UNKNOWN_TYPE:
         assert not groups
@@ -81,20 +86,8 @@ def alike(group, attention):
     return attention["turns"] is None or bool(attention["turns"]) == (group["encoding"] == "rope")
 
 
-@every(RECORDS, name=lambda record: record["name"])
-def test_answered_or_refused(record):
-    """Every released file is explained, or it is said in one line what is not known of it."""
-    if record["name"] in REFUSED:
-        with pytest.raises(ValueError, match=r"^[^\n]*(no model_type|rope_scaling is 1.0)[^\n]*$"):
-            explain(record["config"])
-        return
-    explained = explain(record["config"])
-    assert explained["layers"] or explained["unsupported"]
-    json.dumps(explained, allow_nan=False)
-
-
-def rope(name, i=0):
-    return [group for group in explain(BY_NAME[name]["config"])["layers"] if group["frequencies"]][i]
+def rope(name):
+    return next(group for group in explained_file(name)["layers"] if group["frequencies"])
 
 
 def test_layouts():
@@ -106,7 +99,7 @@ def test_layouts():
 
 
 def test_layers_without_position():
-    groups = explain(BY_NAME["llama-4-scout-17b-16e-instruct-fp8-dynamic"]["config"])["layers"]
+    groups = explained_file("llama-4-scout-17b-16e-instruct-fp8-dynamic")["layers"]
     silent = [group for group in groups if group["encoding"] == "none"]
     assert [group["indices"] for group in silent] == [list(range(3, 48, 4))]
     assert silent[0]["temperature"]["f"] == 8192
@@ -122,12 +115,16 @@ def test_an_unknown_type_is_explained_as_far_as_its_keys_decide():
 
 @every(RECORDS, name=lambda record: record["name"])
 def test_no_layer_is_silent(record):
-    """Every layer that the keys of a part count is described or named."""
+    """Every layer that the keys of a part count is described or named, or one line says what is not known of the file."""
     if record["name"] in REFUSED:
+        with pytest.raises(ValueError, match=r"^[^\n]*(no model_type|rope_scaling is 1.0)[^\n]*$"):
+            explain(record["config"])
         return
-    explained, config = explain(record["config"]), sources.read(record["config"])
+    explained, config = explained_file(record["name"]), sources.read(record["config"])
+    json.dumps(explained, allow_nan=False)
+    said = [*explained["layers"], *explained["unsupported"]]
+    assert said
     for (part, _), count in layer_counts(parts(config, config["model_type"])).items():
-        said = [*explained["layers"], *explained["unsupported"]]
         found = {i for entry in said if entry["part"].removesuffix(".encoder") == part for i in entry["indices"]}
         stacks = {i for entry in said if entry["part"] in ("encoder", "decoder") for i in entry["indices"]}
         assert set(range(count)) <= (found | stacks)
@@ -139,7 +136,7 @@ def test_layers_that_are_not_described_are_named():
         ("nvidia__Qwen3.5-397B-A17B-NVFP4", "text_config", 0),
         ("nvidia__Nemotron-H-56B-Base-8K", "", 54),
     ):
-        explained = explain(BY_NAME[name]["config"])
+        explained = explained_file(name)
         entries = [entry for entry in explained["unsupported"] if entry["part"] == part and entry["kind"]]
         assert sum(len(entry["indices"]) for entry in entries) == expected
         assert describe(explanation(BY_NAME[name]["config"]), name).count(": not described") == len(explained["unsupported"])

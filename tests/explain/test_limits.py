@@ -43,7 +43,7 @@ def nested(name, levels, listed=False):
 
 
 @pytest.mark.parametrize("listed", [False, True])
-@pytest.mark.parametrize("levels", [sources.DEEPEST + 1, 320, 900])
+@pytest.mark.parametrize("levels", [sources.DEEPEST + 1, 900])
 @pytest.mark.parametrize("name", OUTER)
 def test_a_dictionary_that_is_nested_deeply(name, levels, listed):
     with pytest.raises(ValueError, match=r"^the configuration is nested more than 16 levels deep"):
@@ -110,11 +110,10 @@ COUNTED = [
 COUNTS = (MOST_LAYERS + 1, 1e6, 2**62, [2**40, 1], ["full_attention"] * 2000)
 
 
-@pytest.mark.parametrize("count", COUNTS, ids=lambda count: str(count)[:20])
-@pytest.mark.parametrize("part", range(8))
-def test_many_layers_of_all_types(count, part):
+@pytest.mark.parametrize(("part", "count"), list(enumerate(COUNTS)), ids=lambda count: str(count)[:20])
+def test_many_layers_of_all_types(part, count):
     """Refused in one line, or not counted by this key: no answer lists more layers than the stacks of a model."""
-    for config, key in COUNTED[part::64]:
+    for config, key in COUNTED[part::32]:
         try:
             explained = explain(config | {key: count})
         except ValueError as error:

@@ -13,24 +13,8 @@ from posref.explain import explain, explanation
 from posref.explain.words import describe
 
 RECORDS = json.loads(Path(__file__).with_name("configs.json").read_text(encoding="utf-8"))
-STRANGE = [
-    "\x1b[31mred",
-    "a\nb",
-    "\u202eevil",
-    "\x9b31m",
-    "\u2028z",
-    "",
-    None,
-    True,
-    -1,
-    0,
-    0.5,
-    10**30,
-    float("nan"),
-    [],
-    [[1]],
-    {},
-]
+STRANGE = ["\x1b[31mred", "a\nb", "\u202eevil", "\x9b31m", "\u2028z"]
+STRANGE += ["", None, True, -1, 0, 0.5, 10**30, float("nan"), [], [[1]], {}]
 PYTHON = re.compile(r"(Type|Key|Index|Attribute|ZeroDivision)Error|object|unsupported operand|unhashable|NoneType")
 
 
@@ -66,7 +50,7 @@ def controls(text):
     return [c for c in text if c != "\n" and not c.isprintable()]
 
 
-@pytest.mark.parametrize("seeds", [range(60), pytest.param(range(60, 300), marks=pytest.mark.slow)], ids=str)
+@pytest.mark.parametrize("seeds", [range(20), pytest.param(range(20, 300), marks=pytest.mark.slow)], ids=str)
 def test_changed_files(seeds, tmp_path, capsys):
     for seed in seeds:
         answered_or_refused(random.Random(seed), tmp_path / "config.json", capsys)

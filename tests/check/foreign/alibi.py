@@ -194,16 +194,15 @@ def attend_in_torch(q, k, v, query_positions, key_positions, heads, scale, mask)
 
 
 def attend_online(q, k, v, query_positions, key_positions, heads, scale, mask):
-    bias, out = bias_by_loops(query_positions, key_positions, heads), np.zeros_like(q)
-    for b, h, i in np.ndindex(q.shape[:3]):
-        top, total, acc = np.float32(-np.inf), np.float32(0), np.zeros(q.shape[-1], np.float32)
-        for j in np.flatnonzero(mask[b, 0, i]):
-            s = np.float32(scale) * (q[b, h, i] @ k[b, h, j]) + bias[b, h, i, j]
-            new = max(top, s)
-            total, acc = total * np.exp(top - new) + np.exp(s - new), acc * np.exp(top - new) + np.exp(s - new) * v[b, h, j]
-            top = new
-        out[b, h, i] = acc / total
-    return out
+    bias, total, acc = bias_by_loops(query_positions, key_positions, heads), np.float32(0), np.zeros_like(q)
+    top = np.full((*q.shape[:3], 1), -1e30, np.float32)
+    for j in range(k.shape[2]):
+        s = np.float32(scale) * (q * k[:, :, j : j + 1]).sum(-1, keepdims=True) + bias[..., j : j + 1]
+        s = np.where(mask[..., j : j + 1], s, np.float32(-np.inf))
+        new = np.maximum(top, s)
+        old, one = np.exp(top - new), np.exp(s - new)
+        total, acc, top = total * old + one, acc * old + one * v[:, :, j : j + 1], new
+    return acc / total
 
 
 def attend_with_the_key_form(q, k, v, query_positions, key_positions, heads, scale, mask):
