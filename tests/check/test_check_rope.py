@@ -147,32 +147,27 @@ def all_low(x, p, theta, kind):
     return x * cos + rotate_half(x) * sin
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", FLOATS[1:])
-@pytest.mark.parametrize(("dim", "base"), [(64, 1e4), (80, 5e5)])
-def test_right_with_everything_but_the_angles_in_16_bits(dim, base, dtype):
-    kind, theta = rounded(dtype), inverse_frequencies(dim, base)
-    report = check_rope(lambda x, p: all_low(x, p, theta, kind), dim=dim, base=base, layout="half")
+def test_right_with_everything_but_the_angles_in_16_bits(dtype):
+    kind, theta = rounded(dtype), inverse_frequencies(80, 5e5)
+    report = check_rope(lambda x, p: all_low(x, p, theta, kind), dim=80, base=5e5, layout="half")
     assert report.ok, report
     # tables and products are rounded; the sum of two products is rounded once, in 16 bits and after 32 bits alike
     assert report.precision.model == {"float16": "f16-f32sums", "bfloat16": "bf16-f32sums"}[dtype]
 
 
-def iterative(x, p, base):
-    """ggml: the angle of the next pair is the last one times a constant."""
-    ratio, angle, steps = f32(base) ** f32(-2 / x.shape[-1]), p.astype(f32), []
-    for _ in range(x.shape[-1] // 2):
-        steps.append(angle)
-        angle = angle * ratio
-    return plain(x, p, angle_of=lambda p, theta: np.stack(steps, axis=-1))
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize(("dim", "base"), [(64, 1e4), (80, 5e5)])
-def test_right_with_angles_by_repeated_multiplication(dim, base, dtype):
-    kind = rounded(dtype)
-    report = check_rope(lambda x, p: iterative(x, p, base).astype(kind), dim=dim, base=base, layout="half")
+@pytest.mark.parametrize(("dim", "width"), [(64, 64), (96, 24)])
+def test_right_with_angles_by_repeated_multiplication(dim, width, dtype):
+    """ggml: the angle of the next pair is the last one times a constant, the exponent is over the head or over what turns."""
+
+    def steps(p, theta):
+        ratio = np.full((*p.shape, width // 2 - 1), f32(1e4) ** f32(-2 / dim))
+        return np.multiply.accumulate(np.concatenate([p[..., None].astype(f32), ratio], axis=-1), axis=-1)
+
+    report = check_rope(
+        returning(dtype, rotary_dim=width, angle_of=steps), dim=dim, rotary_dim=width, exponent_dim=dim, layout="half"
+    )
     assert report.ok, report
     assert "float32 repeated multiplication (ggml)" in report.precision.angles
 
@@ -253,40 +248,99 @@ def theta_of(exponent):
     return {"theta": (10000.0 ** -exponent(np.arange(32))).astype(f32)}
 
 
-# Name of the mistake -> keywords of `plain`, or a function; test_foreign.py has more, each as others wrote it.
-WRONG = {
-    "tiled_tables": {"tiling": "interleaved"},
-    "tables_alone_right": {"layout": "interleaved", "tiling": "half"},
-    "positions_zero": lambda x, p: x.copy(),
-    "positions_from_first": positions(lambda p: p[:, :1] + np.arange(p.shape[-1])),
-    "positions_reversed": positions(lambda p: p[:, ::-1]),
-    "positions_along_heads": along_heads,
-    "position_plus_one": positions(lambda p: p + 1),
-    "position_minus_one": positions(lambda p: p - 1),
-    "position_minus_one_floored": positions(lambda p: np.maximum(p - 1, 0)),
-    "positions_clamped": positions(lambda p: np.minimum(p, 4095)),
-    "positions_modulo 2048": positions(lambda p: p % 2048),
-    "linear_scaling": positions(lambda p: p / 4),
-    "rotate_twice": lambda x, p: plain(plain(x, p), p),
-    "wrong_base": {"base": 5e5},
-    "wrong_base 12345": {"base": 12345.0},
-    "exponent_doubled": theta_of(lambda t: 4 * t / 64),
-    "exponent_shifted": theta_of(lambda t: 2 * (t + 1) / 64),
-    "magnitude": {"tables": lambda cos, sin: (cos * f32(1.138629436), sin * f32(1.138629436))},
-    "bf16_inv_freq": {"theta": low(inverse_frequencies(64, 1e4), "bfloat16")},
-    "f16_inv_freq": {"theta": low(inverse_frequencies(64, 1e4), "float16")},
-    "bf16_positions": positions(lambda p: low(p, "bfloat16")),
-    "f16_positions": positions(lambda p: low(p, "float16")),
+def over_the_head(pairs, dim, base=1e4, still=0):
+    """base^(-2t/dim), one pair after another; then pairs that do not turn, as in Gemma 4's proportional rotation."""
+    return np.array([base ** (-2 * t / dim) for t in range(pairs)] + [0] * still).astype(f32)
+
+
+def llama3(theta, low, high, factor, length):
+    """Llama 3.1: long wavelengths are divided by the factor, short ones stay, between them a ramp."""
+    wavelength = 2 * np.pi / theta
+    ramp = np.clip((length / wavelength - low) / (high - low), 0, 1)
+    return theta / factor * (1 - ramp) + theta * ramp
+
+
+def third(y):
+    return np.concatenate([y[..., 0::2], y[..., 1::2]], axis=-1)
+
+
+EXACT = {"linear": double(64, 1e4) / 4, "llama3": llama3(double(64, 5e5), 1, 4, 8, 8192)}
+IN_FLOAT32 = {
+    "linear": transformers(64, 1e4) / f32(4),
+    "llama3": llama3(transformers(64, 5e5), f32(1), f32(4), f32(8), f32(8192)),
 }
+HALF = {"dim": 64, "layout": "half"}
+PART = {"dim": 96, "rotary_dim": 24, "layout": "half"}
+OVER = PART | {"exponent_dim": 96}
+STILL = {"dim": 96, "layout": "half", "frequencies": over_the_head(12, 96, still=36)}
+GIVEN = HALF | {"frequencies": EXACT["llama3"]}
+SCALED = {"theta": EXACT["llama3"].astype(f32)}
+INTERLEAVED = {"layout": "interleaved"}
+# Names, what is asked, and keywords of `plain` or a function; test_foreign.py has more, each as others wrote it.
+WRONG = [
+    ("tiled_tables", HALF, {"tiling": "interleaved"}),
+    ("tables_alone_right", HALF, {"layout": "interleaved", "tiling": "half"}),
+    ("positions_zero", HALF, lambda x, p: x.copy()),
+    ("positions_from_first", HALF, positions(lambda p: p[:, :1] + np.arange(p.shape[-1]))),
+    ("positions_reversed", HALF, positions(lambda p: p[:, ::-1])),
+    ("positions_along_heads", HALF, along_heads),
+    ("position_plus_one", HALF, positions(lambda p: p + 1)),
+    ("position_minus_one", HALF, positions(lambda p: p - 1)),
+    ("position_minus_one_floored", HALF, positions(lambda p: np.maximum(p - 1, 0))),
+    ("positions_clamped", HALF, positions(lambda p: np.minimum(p, 4095))),
+    ("positions_clamped 2999", {"dim": 4, "layout": "half"}, positions(lambda p: np.minimum(p, 2999))),
+    ("positions_modulo 2048", HALF, positions(lambda p: p % 2048)),
+    ("positions_modulo 5000", HALF, positions(lambda p: p % 5000)),
+    ("linear_scaling", HALF, positions(lambda p: p / 4)),
+    ("rotate_twice", HALF, lambda x, p: plain(plain(x, p), p)),
+    ("wrong_base", HALF, {"base": 5e5}),
+    ("wrong_base 12345", HALF, {"base": 12345.0}),
+    ("exponent_doubled", HALF, theta_of(lambda t: 4 * t / 64)),
+    ("exponent_shifted", HALF, theta_of(lambda t: 2 * (t + 1) / 64)),
+    ("magnitude", HALF, {"tables": lambda cos, sin: (cos * f32(1.138629436), sin * f32(1.138629436))}),
+    ("bf16_inv_freq", HALF, {"theta": low(inverse_frequencies(64, 1e4), "bfloat16")}),
+    ("bf16_positions", HALF, positions(lambda p: low(p, "bfloat16"))),
+    ("f16_positions", HALF, positions(lambda p: low(p, "float16"))),
+    ("rotary_dim 32", HALF, {"rotary_dim": 32}),
+    ("other_layout and wrong_base 500000", HALF, INTERLEAVED | {"base": 5e5}),
+    ("other_layout and bf16_positions", HALF, INTERLEAVED | positions(lambda p: low(p, "bfloat16"))),
+    ("other_layout and positions_modulo 300", {"dim": 8, "layout": "half"}, INTERLEAVED | positions(lambda p: p % 300)),
+    ("wrong_base 500000 and positions_clamped 69999", HALF, positions(lambda p: np.minimum(p, 69999)) | {"base": 5e5}),
+    ("magnitude 1.34657 and wrong_base 150000", HALF, lambda x, p: plain(x, p, base=150000.0) * f32(1.3465736)),
+    ("third_layout and wrong_base 50000", HALF, lambda x, p: third(plain(x, p, layout="interleaved", base=5e4))),
+    ("exponent_head_dim", PART, {"rotary_dim": 24, "theta": over_the_head(12, 96)}),
+    ("all_rotated", PART, {}),
+    ("all_rotated_same_exponent", PART, {"theta": (1e4 ** (-np.arange(48) / 12)).astype(f32)}),
+    ("exponent_rotary_dim", OVER, {"rotary_dim": 24}),
+    ("wrong_base 12345", OVER, {"rotary_dim": 24, "theta": over_the_head(12, 96, 12345.0)}),
+    ("proportional", OVER, {"theta": over_the_head(12, 96, still=36)}),
+    ("proportional and wrong_base 1e+06", PART | INTERLEAVED, {"theta": over_the_head(12, 96, 1e6, still=36)}),
+    ("rotary_dim 24", STILL, {"rotary_dim": 24, "theta": over_the_head(12, 96)}),
+    ("wrong_base 12345", STILL, {"theta": over_the_head(12, 96, 12345.0, still=36)}),
+    ("still_pairs_turn", STILL, {}),
+    ("frequencies_ignored", HALF | {"frequencies": EXACT["linear"]}, {}),
+    ("wrong_base 500000", GIVEN, {"base": 5e5}),
+    ("other_layout", GIVEN, SCALED | INTERLEAVED),
+    ("bf16_inv_freq", GIVEN, {"theta": low(EXACT["llama3"], "bfloat16")}),
+    ("frequencies_ascending", GIVEN, {"theta": EXACT["llama3"][::-1].astype(f32)}),
+    ("frequencies_inverted", GIVEN, {"theta": (1 / EXACT["llama3"]).astype(f32)}),
+    ("linear_scaling 8 and wrong_base 500000", GIVEN, {"theta": (double(64, 5e5) / 8).astype(f32)}),
+    ("wrong_base 600000", GIVEN, {"theta": double(64, 6e5).astype(f32)}),
+    ("rotary_dim 32", GIVEN, {"rotary_dim": 32, "theta": EXACT["llama3"][:16].astype(f32)}),
+    ("positions_clamped 8191", GIVEN, SCALED | positions(lambda p: np.minimum(p, 8191))),
+]
 SAID = {
     "positions_zero": "all positions, or all frequencies, are 0",
     "rotate_twice": "applied twice",
     "tiled_tables": "Not a rotation: norms change.",
+    "exponent_rotary_dim": "base^(-2t/dim)",
+    "proportional": "p-RoPE: the first dim/2 pairs (t, t + head_dim/2) turn",
+    "wrong_base 500000": "frequencies 500000^(-2t/dim), not scaled",
 }
 
 
 def wrong(name):
-    made = WRONG[name]
+    made = next(made for each, _, made in WRONG if each == name)
     return made if callable(made) else lambda x, p: plain(x, p, **made)
 
 
@@ -294,47 +348,19 @@ def named(report):
     return [finding.name for finding in report.diagnosis]
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_named_in_float32(name):
-    report = check_rope(wrong(name), dim=64, layout="half")
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("name", "asked", "made"), WRONG, ids=lambda value: value if isinstance(value, str) else "")
+def test_named(name, asked, made, dtype):
+    kind = rounded(dtype)
+    function = made if callable(made) else lambda x, p: plain(x, p, **made)
+    report = check_rope(lambda x, p: function(x, p).astype(kind), **asked)
     assert not report.ok
-    assert named(report) == [name], report
+    found = [set(each.split(" and ")) for each in named(report)]
+    assert found == [set(name.split(" and "))] if dtype == "float32" else set(name.split(" and ")) in found, report
     assert report.diagnosis[0].residual <= 1
     assert SAID.get(name, "") in report.diagnosis[0].sentence + report.diagnosis[0].remedy
     assert all(ratio > 1 for _, ratio in report.nearest)
     assert report.advice
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", FLOATS[1:])
-@pytest.mark.parametrize("name", sorted(WRONG.keys() - {"f16_inv_freq"}))
-def test_named_in_16_bits(name, dtype):
-    kind = rounded(dtype)
-    report = check_rope(lambda x, p: wrong(name)(x, p).astype(kind), dim=64, layout="half")
-    assert not report.ok
-    assert name in named(report), report
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize(
-    ("name", "choices"),
-    [
-        ("exponent_head_dim", {"theta": (1e4 ** (-2 * np.arange(12) / 96)).astype(f32)}),
-        ("all_rotated", {"rotary_dim": 96}),
-        ("all_rotated_same_exponent", {"rotary_dim": 96, "theta": (1e4 ** (-np.arange(48) / 12)).astype(f32)}),
-        ("other_layout", {"layout": "interleaved"}),
-    ],
-)
-def test_named_with_partial_rotation(name, choices, dtype):
-    kind, choices = rounded(dtype), {"rotary_dim": 24, **choices}
-    report = check_rope(lambda x, p: plain(x, p, **choices).astype(kind), dim=96, rotary_dim=24, layout="half")
-    assert name in named(report), report
-
-
-def over_the_head(pairs, dim, base=1e4):
-    """base^(-2t/dim), one pair after another."""
-    return np.array([base ** (-2 * t / dim) for t in range(pairs)]).astype(f32)
 
 
 IN_FLOATS = pytest.mark.parametrize("dtype", FLOATS)
@@ -352,31 +378,6 @@ def test_exponent_over_the_head(dim, width, layout, dtype):
     assert report.precision.angles
 
 
-@IN_FLOATS
-def test_repeated_multiplication_with_the_exponent_over_the_head(dtype):
-    def steps(p, theta):
-        return np.stack(
-            [p.astype(f32) * np.multiply.reduce(np.full(t, f32(1e4) ** f32(-2 / 96)), dtype=f32) for t in range(12)], -1
-        )
-
-    report = check_rope(returning(dtype, rotary_dim=24, angle_of=steps), dim=96, rotary_dim=24, layout="half", exponent_dim=96)
-    assert report.ok, report
-
-
-@IN_FLOATS
-def test_rotated_width_in_place_of_the_head_in_the_exponent(dtype):
-    report = check_rope(returning(dtype, rotary_dim=24), dim=96, rotary_dim=24, exponent_dim=96, layout="half")
-    assert named(report) == ["exponent_rotary_dim"], report
-    assert "base^(-2t/dim)" in report.diagnosis[0].sentence
-
-
-@IN_FLOATS
-def test_any_base_with_the_exponent_over_the_head(dtype):
-    choices = {"rotary_dim": 24, "theta": over_the_head(12, 96, 12345.0)}
-    report = check_rope(returning(dtype, **choices), dim=96, rotary_dim=24, exponent_dim=96, layout="half")
-    assert named(report) == ["wrong_base 12345"], report
-
-
 def test_half_of_the_head_cannot_tell_two_mistakes_apart():
     """2t/32 is 4t/64: over the rotated half, or a factor 2 too many. Both are named."""
     report = check_rope(returning("float32", rotary_dim=32), dim=64, rotary_dim=32, exponent_dim=64, layout="half")
@@ -384,72 +385,21 @@ def test_half_of_the_head_cannot_tell_two_mistakes_apart():
     assert any("all give these numbers" in text for text in report.ambiguous)
 
 
-def proportional(x, p, proportion=0.25, base=1e4):
-    """Gemma 4: pairs (i, i + dim/2); the first proportion of the frequencies, exponent over the head, then zeros."""
-    dim = x.shape[-1]
-    theta = np.zeros(dim // 2, dtype=f32)
-    for t in range(int(proportion * dim // 2)):
-        theta[t] = base ** (-2 * t / dim)
-    return plain(x, p, theta=theta)
-
-
-def test_the_proportional_implementation_is_that_of_the_references():
+def test_the_proportional_frequencies_are_those_of_the_references():
     one = np.arange(1.0, 9.0, dtype=f32)[None, None, None]
     expected = [-3.667052618, 1.391007831, 3, 4, 3.542982514, 6.169691825, 7, 8]
-    assert np.allclose(proportional(one, np.array([[1]]), proportion=0.5)[0, 0, 0], expected, rtol=0, atol=1e-6)
+    found = plain(one, np.array([[1]]), theta=over_the_head(2, 8, still=2))[0, 0, 0]
+    assert np.allclose(found, expected, rtol=0, atol=1e-6)
 
 
-@IN_FLOATS
-@pytest.mark.parametrize(("layout", "exponent_dim"), [("half", 96), ("interleaved", None)])
-def test_proportional_rope_is_named(layout, exponent_dim, dtype):
-    kind, asked = rounded(dtype), {"dim": 96, "rotary_dim": 24, "layout": layout, "exponent_dim": exponent_dim}
-    report = check_rope(lambda x, p: proportional(x, p).astype(kind), **asked)
-    assert named(report) == ["proportional"], report
-    assert "p-RoPE: the first dim/2 pairs (t, t + head_dim/2) turn" in report.diagnosis[0].sentence
-    report = check_rope(lambda x, p: proportional(x, p, base=1e6).astype(kind), **asked)
-    assert named(report) == ["proportional and wrong_base 1e+06"], report
-
-
-@IN_FLOATS
-def test_proportional_rope_is_asked_for_by_its_frequencies(dtype):
-    kind = rounded(dtype)
-    asked = {"dim": 96, "layout": "half", "frequencies": [*over_the_head(12, 96), *[0.0] * 36]}
-    report = check_rope(lambda x, p: proportional(x, p).astype(kind), **asked)
-    assert report.ok, report
-    report = check_rope(returning(dtype, rotary_dim=24, theta=over_the_head(12, 96)), **asked)
-    assert named(report) == ["rotary_dim 24"], report
-    report = check_rope(lambda x, p: proportional(x, p + 1).astype(kind), **asked)
-    assert named(report) == ["position_plus_one"], report
-    for base, name in ((1e6, "wrong_base 1e+06"), (12345.0, "wrong_base 12345")):
-        report = check_rope(lambda x, p, base=base: proportional(x, p, base=base).astype(kind), **asked)
-        assert named(report) == [name], report
-    assert named(check_rope(returning(dtype), **asked)) == ["still_pairs_turn"]
-
-
-def llama3(theta, low, high, factor, length):
-    """Llama 3.1: long wavelengths are divided by the factor, short ones stay, between them a ramp."""
-    scaled = []
-    for w in theta:
-        wavelength = 2 * np.pi / w
-        ramp = (length / wavelength - low) / (high - low)
-        scaled.append(
-            w if wavelength < length / high else w / factor if wavelength > length / low else w / factor * (1 - ramp) + w * ramp
-        )
-    return np.array(scaled)
-
-
-EXACT = {"linear": double(128, 1e4) / 4, "llama3": llama3(double(128, 5e5), 1, 4, 8, 8192)}
-IN_FLOAT32 = {
-    "linear": transformers(128, 1e4) / f32(4),
-    "llama3": llama3(transformers(128, 5e5), f32(1), f32(4), f32(8), f32(8192)),
-}
-UNSCALED = {"linear": (1e4, "frequencies_ignored"), "llama3": (5e5, "wrong_base 500000")}
+def test_proportional_rope_is_asked_for_by_its_frequencies():
+    check_rope(returning("float32", theta=over_the_head(12, 96, still=36)), **STILL).require()
 
 
 @IN_FLOATS
 @pytest.mark.parametrize("schedule", EXACT)
 def test_given_frequencies(schedule, dtype):
-    asked = {"dim": 128, "layout": "half", "frequencies": EXACT[schedule]}
+    asked = HALF | {"frequencies": EXACT[schedule]}
     report = check_rope(returning(dtype, theta=EXACT[schedule].astype(f32)), **asked)
     assert report.ok, report
     assert report.precision.model.endswith("-given")
@@ -467,108 +417,34 @@ def test_given_frequencies_that_no_base_explains():
 
 
 def test_frequencies_that_are_computed_are_told_from_given_ones():
-    theta = exp_log(128, 5e5)
-    asked = {"dim": 128, "layout": "half", "frequencies": double(128, 5e5)}
+    theta = exp_log(64, 5e5)
+    asked = HALF | {"frequencies": double(64, 5e5)}
     report = check_rope(returning("float32", theta=theta), **asked)
     assert report.ok
     assert report.precision.model == "f32"
     assert not check_rope(returning("float32", theta=theta), **asked, model="f32-given").ok
-    assert check_rope(returning("float32", theta=theta), **{**asked, "frequencies": theta}, model="f32-given").ok
-
-
-@IN_FLOATS
-@pytest.mark.parametrize("schedule", EXACT)
-def test_frequencies_that_were_not_scaled(schedule, dtype):
-    base, name = UNSCALED[schedule]
-    asked = {"dim": 128, "layout": "half", "frequencies": EXACT[schedule]}
-    report = check_rope(returning(dtype, base=base), **asked)
-    assert named(report) == [name], report
-    assert schedule == "linear" or "frequencies 500000^(-2t/dim), not scaled" in report.diagnosis[0].sentence
-
-
-@IN_FLOATS
-@pytest.mark.parametrize(
-    ("name", "choices"),
-    [
-        ("other_layout", {"layout": "interleaved"}),
-        ("bf16_inv_freq", {"theta": low(EXACT["llama3"], "bfloat16")}),
-        ("frequencies_ascending", {"theta": EXACT["llama3"][::-1].astype(f32)}),
-        ("frequencies_inverted", {"theta": (1 / EXACT["llama3"]).astype(f32)}),
-        ("linear_scaling 8 and wrong_base 500000", {"theta": (double(128, 5e5) / 8).astype(f32)}),
-        ("wrong_base 600000", {"theta": double(128, 6e5).astype(f32)}),
-        ("rotary_dim 64", {"rotary_dim": 64, "theta": EXACT["llama3"][:32].astype(f32)}),
-        ("positions_clamped 8191", {"mapped": lambda p: np.minimum(p, 8191)}),
-    ],
-)
-def test_mistakes_beside_given_frequencies(name, choices, dtype):
-    choices = {"theta": EXACT["llama3"].astype(f32), **choices}
-    report = check_rope(returning(dtype, **choices), dim=128, layout="half", frequencies=EXACT["llama3"])
-    assert named(report) == [name], report
-
-
-def test_partial_rotation_where_all_should_turn():
-    report = check_rope(lambda x, p: plain(x, p, rotary_dim=32), dim=64, layout="half")
-    assert named(report) == ["rotary_dim 32"], report
-
-
-@pytest.mark.parametrize(
-    ("parts", "fn"),
-    [
-        ({"other_layout", "wrong_base 500000"}, lambda x, p: plain(x, p, layout="interleaved", base=5e5)),
-        ({"other_layout", "bf16_positions"}, lambda x, p: plain(x, low(p, "bfloat16"), layout="interleaved")),
-        (
-            {"other_layout", "wrong_base 500000", "positions_clamped 69999"},
-            lambda x, p: plain(x, np.minimum(p, 69999), layout="interleaved", base=5e5),
-        ),
-        ({"magnitude 1.34657", "wrong_base 150000"}, lambda x, p: plain(x, p, base=150000.0) * f32(1.3465736)),
-        ({"third_layout", "wrong_base 50000"}, lambda x, p: third(plain(x, p, layout="interleaved", base=5e4))),
-    ],
-)
-def test_several_mistakes_at_once(parts, fn):
-    report = check_rope(fn, dim=64, layout="half")
-    assert any(set(name.split(" and ")) == parts for name in named(report)), report
-
-
-def third(y):
-    return np.concatenate([y[..., 0::2], y[..., 1::2]], axis=-1)
-
-
-@IN_FLOATS
-@pytest.mark.parametrize(
-    ("dim", "parts", "choices"),
-    [
-        (4, {"positions_clamped 2999"}, {"mapped": lambda p: np.minimum(p, 2999)}),
-        (64, {"positions_modulo 5000"}, {"mapped": lambda p: p % 5000}),
-        (8, {"other_layout", "positions_modulo 300"}, {"mapped": lambda p: p % 300, "layout": "interleaved"}),
-        (4, {"wrong_base 500000", "positions_clamped 69999"}, {"mapped": lambda p: np.minimum(p, 69999), "base": 5e5}),
-    ],
-)
-def test_limits_and_moduli_of_any_number(parts, choices, dim, dtype):
-    report = check_rope(returning(dtype, **choices), dim=dim, layout="half")
-    assert [set(name.split(" and ")) for name in named(report)] == [parts], report
 
 
 def test_other_frequencies_are_measured():
-    """Llama 3 scaling: high frequencies stay, low ones are divided by 8."""
-    theta = inverse_frequencies(128, 5e5)
-    wavelength = 2 * np.pi / theta
-    scaled = np.where(wavelength > 8192, theta / 8, theta).astype(f32)
-    report = check_rope(lambda x, p: plain(x, p, theta=scaled), dim=128, base=5e5, layout="half")
+    """High frequencies stay, low ones are divided by 8, without a ramp."""
+    theta = inverse_frequencies(64, 5e5)
+    scaled = np.where(2 * np.pi / theta > 8192, theta / 8, theta).astype(f32)
+    report = check_rope(lambda x, p: plain(x, p, theta=scaled), dim=64, base=5e5, layout="half")
     assert named(report) == ["other_frequencies"], report
     assert "1 at pair 0" in report.diagnosis[0].sentence
-    assert "8 at pair 63" in report.diagnosis[0].sentence
+    assert "8 at pair 31" in report.diagnosis[0].sentence
 
 
 def test_pairs_without_a_name_are_read_from_basis_vectors():
-    order = np.random.default_rng(0).permutation(64)
+    order = np.random.default_rng(0).permutation(16)
     back = np.argsort(order)
-    report = check_rope(lambda x, p: plain(x[..., order], p)[..., back], dim=64, layout="half")
+    report = check_rope(lambda x, p: plain(x[..., order], p)[..., back], dim=16, layout="half")
     assert named(report) == ["other_entries_of_x"], report
-    pair = f"changes with x[:, :, :, {sorted([0, int(order[(back[0] + 32) % 64])])}]"
+    pair = f"changes with x[:, :, :, {sorted([0, int(order[(back[0] + 8) % 16])])}]"
     assert pair in report.diagnosis[0].sentence
-    report = check_rope(lambda x, p: plain(x, p)[..., ::-1], dim=64, layout="half")
+    report = check_rope(lambda x, p: plain(x, p)[..., ::-1], dim=16, layout="half")
     assert named(report) == ["other_pairs"], report
-    assert "pair 1 reads features (1, 33) and writes (62, 30)" in report.diagnosis[0].sentence
+    assert "pair 1 reads features (1, 9) and writes (14, 6)" in report.diagnosis[0].sentence
 
 
 @pytest.mark.parametrize("dtype", FLOATS[1:])
@@ -588,14 +464,6 @@ def test_16_bit_numbers_in_a_wider_dtype(dtype):
 def test_float16_tables_are_told_from_bfloat16_tables():
     report = check_rope(lambda x, p: plain(x, p, **table("float16")), dim=64, layout="half")
     assert named(report) == ["f16_tables"], report
-
-
-def test_nothing_fits_and_nothing_is_claimed():
-    report = check_rope(lambda x, p: x + plain(x, p) ** 2, dim=64, layout="half")
-    assert not report.ok
-    assert report.diagnosis == []
-    assert report.nearest == []  # no mistake explains most of the error
-    assert "none of" in str(report)
 
 
 # advice, ambiguity -----------------------------------------------------------------------------------------------------
@@ -679,18 +547,14 @@ def test_a_table_that_ends_is_said_and_not_accused():
     asked = check_rope(short_table, dim=64, layout="half", max_position=5000)
     assert not asked.ok
     assert any("max_position=4095" in text for text in asked.advice)
-    wrong = check_rope(lambda x, p: short_table(x, p + 1), dim=64, layout="half")
-    assert named(wrong) == ["position_plus_one"], wrong
 
 
 def test_the_report_says_what_a_wrong_answer_keeps():
-    """Another layout turns nothing at position 0 and keeps lengths; a magnitude changes both."""
+    """A magnitude changes position 0 and lengths, a later position keeps lengths."""
 
     def status(report):
         return {check.name: check.status for check in report.checks}
 
-    other = status(check_rope(plain, dim=64, layout="interleaved"))
-    assert (other["right at position 0"], other["lengths kept"]) == ("passed", "passed")
     longer = status(check_rope(lambda x, p: plain(x, p) * f32(1.25), dim=64, layout="half"))
     assert (longer["right at position 0"], longer["lengths kept"]) == ("failed", "failed")
     later = status(check_rope(lambda x, p: plain(x, p + 1), dim=64, layout="half"))

