@@ -3,6 +3,11 @@
 import pytest
 
 
+def some(things, of):
+    """Every so many of the things to ask in cases of their own; the others are marked slow."""
+    return [thing if n % of == 0 else pytest.param(thing, marks=pytest.mark.slow) for n, thing in enumerate(things)]
+
+
 def every(things, name=str, parts=1):
     """Make of `test(thing)` a test of all of them; `name` is how a thing is called in the message.
 

@@ -563,12 +563,6 @@ def test_partial_against_the_specification(dtype):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"k": np.full((2, 7, 4), np.nan)}, ValueError, "k has 56 of 56 values that are NaN"),
-        ({"q": np.ones((2, 2, 5, 4)), "k": np.ones((3, 2, 7, 4))}, ValueError, "the axes before .* must be equal or 1"),
-        ({"q": np.ones((2, 2, 5, 4)), "v": np.ones((3, 2, 7, 2))}, ValueError, "the axes before .* must be equal or 1"),
-        ({"bias_by_offset": np.full(11, np.inf)}, ValueError, "bias_by_offset has 11 of 11 values that are NaN or inf"),
-        ({"q": np.ones((2, 5, 4), np.float16), "k": np.ones((2, 7, 4), np.float16), "v": np.ones((2, 7, 2), np.float16)},
-         TypeError, "the result would have dtype float16"),
         ({"v": np.ones((2, 7, 2), np.longdouble)}, TypeError, "the result would have dtype float128"),
         ({"bias_rule": (np.ones((2, 4)), np.ones(2), np.ones(2))}, ValueError, r"bias_rule\[0\] has .* an odd number"),
         ({"bias_rule": (np.ones((3, 3)), np.ones(3), np.ones(3))}, ValueError, r"bias_rule\[0\] has shape \(3, 3\)"),
@@ -586,8 +580,6 @@ def test_partial_against_the_specification(dtype):
 def test_errors(change, error, message):
     arguments = {"q": np.ones((2, 5, 4)), "k": np.ones((2, 7, 4)), "v": np.ones((2, 7, 2)), "scale": 1.0, **change}
     for name in ("attend_by_offset", "partial_by_offset"):
-        if name == "partial_by_offset" and "out" in change:
-            continue
         with pytest.raises(error, match=message) as caught:
             getattr(fast, name)(**arguments)
         assert str(caught.value).startswith(f"fast.attention.{name}: ")

@@ -110,10 +110,8 @@ Q, K, TABLE, AT = inputs(4, 6)
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"v": random(2, 3, 5, 4)}, ValueError, r"v has shape .* expected n_key = 6 "),
         ({"value_table": random(6, 4)}, ValueError, "value_table has shape"),
         ({"value_table": random(7, 3)}, ValueError, r"value_table has shape \(7, 3\), .* expected d_v = 4 "),
-        ({"out": np.empty((2, 3, 4, 3))}, ValueError, r"out has shape \(2, 3, 4, 3\) and the result has \(2, 3, 4, 4\)"),
     ],
 )
 def test_errors_of_attend(change, error, message):

@@ -13,6 +13,7 @@ pytest.importorskip("transformers", reason="pip install posref[parity]")
 from huggingface_hub.errors import StrictDataclassClassValidationError
 
 from posref.explain import configuration, explain, families
+from tests.every import some
 from tests.programs import drift, models, mutations, type_facts
 
 TYPES = (
@@ -36,7 +37,7 @@ UNREAD = (
 WITH_STATES = [name for name in families.FAMILIES if "state" in configuration.family(name)]
 
 
-@pytest.mark.parametrize("model_type", sorted({*TYPES.split(), *WITH_STATES}))
+@pytest.mark.parametrize("model_type", some(sorted({*TYPES.split(), *WITH_STATES}), 2))
 def test_as_explained(model_type):
     verdict = drift.compare(model_type)
     assert verdict.drifted == []
@@ -159,7 +160,7 @@ def effects(model_type, key, value):
 READ = [name for name in families.FAMILIES if name in models.CONFIG_MAPPING_NAMES and "read" not in families.FAMILIES[name]]
 
 
-@pytest.mark.parametrize("model_type", READ)
+@pytest.mark.parametrize("model_type", some(READ, 4))
 def test_keys_that_a_class_reads_beside_its_fields_are_read(model_type):
     """kwargs.pop("n_embed") and the like: what moves a field about position moves what is explained."""
     for key in type_facts.taken(models.CONFIG_MAPPING[model_type]):
@@ -347,7 +348,7 @@ WRONG |= {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("name", some(WRONG, 3))
 def test_a_wrong_row_is_noticed(name, monkeypatch):
     model_type, row, word = WRONG[name]
     try:

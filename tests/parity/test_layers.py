@@ -11,6 +11,7 @@ import transformers
 
 from posref.explain import explain, unrotated_layers
 from posref.explain.configuration import classes, facts, family
+from tests.every import some
 from tests.programs import models
 
 STACKS = {"": "num_hidden_layers", "encoder": "encoder_layers", "decoder": "decoder_layers"}
@@ -62,7 +63,7 @@ def silent(model_type):
             yield f"{part or 'text'}: {sorted(missing)}"
 
 
-@pytest.mark.parametrize("model_type", models.types())
+@pytest.mark.parametrize("model_type", some(models.types(), 4))
 def test_no_layer_is_silent(model_type):
     try:
         with models.quiet():
@@ -88,9 +89,10 @@ def named_classes(model_type):
     return [kind for kind in own if not re.search("(?i)pretrained|forsegmentation|(en|de)coder$", kind.__name__)]
 
 
-@pytest.mark.parametrize(
-    "model_type", [name for name in facts() if {*unrotated_layers.STACKS[family(name).get("stacks", "one")]} != {""}]
-)
+STACKED = [name for name in facts() if {*unrotated_layers.STACKS[family(name).get("stacks", "one")]} != {""}]
+
+
+@pytest.mark.parametrize("model_type", some(STACKED, 4))
 def test_stacks_are_those_that_the_named_class_builds(model_type):
     file = models.keys(model_type)
     for kind in named_classes(model_type):

@@ -55,7 +55,6 @@ def test_the_command_writes_and_checks(tmp_path, monkeypatch, capsys):
     file = tmp_path / "statements.json"
     monkeypatch.setattr(command, "FILE", file)
     monkeypatch.setattr(written, "FILE", file)
-    assert command.main(["pairing", "--no-mutants", "--check-statements"]) == 1
     assert command.main(["pairing", "--no-mutants", "--write-statements"]) == 0
     assert command.main(["pairing", "--no-mutants", "--check-statements"]) == 0
     file.write_text(file.read_text().replace("machine", "example"))
