@@ -65,7 +65,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     table       rows of the table where the file says none
     fewer_heads how many times fewer heads there are than the file says, of the same width
     vectors     of Shaw: keys of the largest offset to the left and to the right, and which offset; beyond: 0, where
-                larger offsets have no vector
+                larger offsets have no vector; fewer: how many there are fewer to the left
     patches     which rows patches have, where it is not one each
     sees        per stack, which keys a query sees beside those of the mask; mask: why it is not described
     encoding_if  keys of the file, and what the first that is set makes of `encoding`; encoding_else: where none is
@@ -82,6 +82,7 @@ from typing import Any
 UNKNOWN = {"encoding": None}
 SLIDING = {"key": "sliding_window", "kinds": ["sliding_attention"]}
 EVERY = {"key": "sliding_window"}
+SIZES_OF_A_STACK = ("hidden_size", "num_attention_heads", "num_hidden_layers")
 HALVED = {"key": "attention_window", "halved": True, "plus": 1, "stack": "encoder"}
 MLA = {
     "layout": "interleaved",
@@ -956,7 +957,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
     "step3p5_vision": {"like": "axial", "axes": "wh", "input": "learned"},
     "inkling2_vision": {"like": "axial", "axes": "wh_from_one", "input": "learned", "layout": "interleaved"},
-    "minimax_m3_vl_vision": {"like": "axial", "axes": "thirds"},
+    "minimax_m3_vl_vision": {"like": "axial", "axes": "thirds", "head": "hidden"},
     "kimi_k25_vision": {"like": "axial", "layout": "half", "axes": "wh_alternating"},
     "llama4_vision_model": {
         "like": "axial",
@@ -1167,15 +1168,7 @@ FAMILIES |= {
         "like": "learned",
         "encoding": "two_angles_per_pair",
         "base": 10000.0,
-        "towers": {
-            "predictor": {
-                "keys": {
-                    "hidden_size": "pred_hidden_size",
-                    "num_attention_heads": "pred_num_attention_heads",
-                    "num_hidden_layers": "pred_num_hidden_layers",
-                }
-            }
-        },
+        "towers": {"predictor": {"keys": {name: f"pred_{name}" for name in SIZES_OF_A_STACK}}},
     },
     "big_bird": {"like": "learned"},
     "bigbird_pegasus": {"like": "blenderbot"},
@@ -1409,6 +1402,13 @@ FAMILIES |= {
             "": "the vector of each offset of a second table is added to its value, 0 beyond window_size (modeling_vits.py)"
         },
     },
+    "speecht5": {
+        "like": "marian",
+        "encoding": "sinusoids_of_the_class",
+        "encoder": "relative_after_sinusoids",
+        "vectors": ("encoder_max_relative_position", "encoder_max_relative_position", "i - j"),
+        "fewer": 1,
+    },
     "granite_speech_encoder": {
         "like": "learned",
         "encoding": "relative",
@@ -1429,12 +1429,7 @@ FAMILIES |= {
         "scale": "softplus",
         "softcap": "conf_attention_logit_cap",
         "around": ("conf_attention_chunk_size", "conf_attention_context_left", "conf_attention_context_right"),
-        "window": {
-            "key": "conf_attention_context_left",
-            "plus": 0,
-            "after": ("conf_attention_context_right", 1),
-            "stack": "",
-        },
+        "window": {"key": "conf_attention_context_left", "plus": 0, "after": ("conf_attention_context_right", 1), "stack": ""},
     },
     "gemma4_audio": {
         "like": "gemma3n_audio",
@@ -1465,6 +1460,8 @@ FAMILIES |= {
         "only": {"position_embedding_type": ("sine",)},
     },
     "table-transformer": {"like": "detr"},
+    "sam3_detr_encoder": {"like": "learned", "encoding": "sinusoidal_2d", "base": 10000.0, "cross": True},
+    "sam3_lite_text_detr_encoder": {"like": "sam3_detr_encoder"},
     "conditional_detr": {"like": "detr", "stacks": "detr_encoder"},
     "deformable_detr": {
         "like": "detr",
@@ -1575,7 +1572,7 @@ OWN_HEAD_DIM = "deit dinov2 dinov2_with_registers ijepa pixio radio vit vit_mae 
 FAMILIES |= {name: {**FAMILIES[name], "head": "head_dim"} for name in OWN_HEAD_DIM.split()}
 FAMILIES["videomae"] = {"like": "sinusoidal"}
 for name in ("videomae", "vit_mae"):
-    keys = {key: f"decoder_{key}" for key in ("hidden_size", "num_attention_heads", "num_hidden_layers")}
+    keys = {key: f"decoder_{key}" for key in SIZES_OF_A_STACK}
     FAMILIES[name] |= {"towers": {"decoder": {"keys": keys}}}
 DECODERS = (  # which are encoders without is_decoder
     "bert bert-generation bridgetower_text_model camembert data2vec-text electra ernie esm roberta roberta-prelayernorm "

@@ -66,7 +66,6 @@ REASONS = {
         "each layer adds embeddings of the prompts, and Fourier features of places of the picture, to queries and keys": (
             " ".join(f"{name}_mask_decoder" for name in SAMS)
         ),
-        "each layer adds 2-D sinusoids to queries and keys of the picture": "sam3_detr_encoder sam3_lite_text_detr_encoder",
         "sinusoids of boxes, which each layer corrects, are added to its queries; a network of the distances from the edges of "
         "these boxes adds to the scores of the picture": "sam3_detr_decoder sam3_lite_text_detr_decoder",
         "sinusoids of the boxes of the prompt at the input; keys of the picture have 2-D sinusoids": (
@@ -97,7 +96,6 @@ REASONS = {
         ),
         "a learned table of tokens; objects have projections of their boxes": "lxmert",
         "the mean of a group of patches reads them; it has no term for position": "molmo2_adapter",
-        "convolutions and sinusoids at the input of sound, sinusoids at that of text; learned vectors for offsets": "speecht5",
         "latent attention with RoPE; windowed layers have widths, heads and a base of their own (swa_ keys)": "dots3_note_text",
         "RoPE of half of a head; released files write its sizes in whisper_config": "dots3_note_audio_encoder",
         "attention to the memory rotates by row and column; convolutions join the memory": (

@@ -194,11 +194,6 @@ def _deepseek_v4(settings, i, count):
     return names[128] if i < 2 or i % 2 == 0 else names[4]
 
 
-def _dots3_note(settings, i, count):
-    full = FULL if settings["use_dsa"] is False else "indexed_attention"
-    return full if settings["use_sliding_window"] is False or i < 2 or i % 4 == 1 else SLIDING
-
-
 def _lfm3(settings, i, count):
     return FULL if i % 4 == 2 else SLIDING if i % 4 == 0 and i else "conv"
 
@@ -277,7 +272,6 @@ RULES = {
     "flint": _flint,
     "cohere2_moe": _cohere2_moe,
     "deepseek_v4": _deepseek_v4,
-    "dots3_note": _dots3_note,
     "lfm3": _lfm3,
     "molmo2": _molmo2,
     "lfm3_vl_vision": _lfm3_vl_vision,

@@ -350,13 +350,14 @@ def _transformer_xl(settings, group):
 
 
 def _distances(settings, group):
-    """Gemma 4's table begins at half of the keys that a chunk sees, and Gemma 3n's at the farthest of them."""
+    """Gemma 3n's table has the distances that a query sees; Gemma 4's begins at half of the keys of a chunk, and ends at 0."""
     chunk, left, right = (settings.count(key, least=0) for key in settings.family["around"])
-    if group.model_type == "gemma4_audio" and (chunk + left - 1 + right) // 2 != left - 1:
-        raise settings.error(f"{settings.family['around'][0]} is {chunk}, expected {left - 1 - right} or one more")
+    gemma4 = group.model_type == "gemma4_audio"
+    first, last = ((chunk + left - 1 + right) // 2, 0) if gemma4 else (left - 1, -right)
+    of = "i - j" if first == left - 1 else f"i - j + {first - left + 1}"
     trained = "each feature of a query is multiplied by softplus(per_dim_scale), which is trained"
     found = {**_transformer_xl(settings, group), "layout": "half", "divisor": "dim - 2", "u": 0, "v": 0}
-    return {**found, "distances": f"i - j from {left - 1} to {-right}", "queries": trained}
+    return {**found, "distances": f"{of} from {first} to {last}, and 0 of others", "queries": trained}
 
 
 def _layout_stream(settings, group):
@@ -369,16 +370,10 @@ def _layout_stream(settings, group):
 
 def _box_offsets(settings, group):
     """Projected sinusoids of the difference of boxes, which the query meets (modeling_bros.py)."""
-    corners, whole = settings.count("dim_bbox"), settings.count("hidden_size") // 4
-    of = f"{settings.number('bbox_scale'):g} (b_j - b_i), b = {'x0, y0, x1, y0, x1, y1, x0, y1' if corners == 8 else 'box'}"
-    return {
-        "call": "sinusoidal.encode",
-        "x": of,
-        "dim": whole // corners,
-        "base": 10000,
-        "layout": "half",
-        "meets": "queries, after a projection",
-    }
+    corners, times = settings.count("dim_bbox"), settings.number("bbox_scale")
+    of = f"{times:g} (b_j - b_i), b = {'x0, y0, x1, y0, x1, y1, x0, y1' if corners == 8 else 'box'}"
+    width = settings.count("hidden_size") // 4 // corners
+    return {"call": "sinusoidal.encode", "x": of, "dim": width, "base": 10000, "layout": "half", "meets": "projected, queries"}
 
 
 def _clipped(settings, group):
@@ -390,7 +385,7 @@ def _shaw(settings, group):
     """Where larger offsets have no vector, the first and last rows stand for them, and are 0."""
     left, right, offset = settings.family["vectors"]
     zero = "beyond" in settings.family
-    reach = {"left": settings.count(left) + zero, "right": settings.count(right) + zero}
+    reach = {"left": settings.count(left) + zero - settings.family.get("fewer", 0), "right": settings.count(right) + zero}
     return {"call": "shaw.scores", **reach, "offset": offset} | ({"first_and_last_row": 0} if zero else {})
 
 
@@ -420,5 +415,5 @@ BIASES = {
     "offsets": _clipped,
     "layout_stream": _layout_stream,
     "box_offsets": _box_offsets,
-    "relative": _shaw,
+    **dict.fromkeys(("relative", "relative_after_sinusoids"), _shaw),
 }

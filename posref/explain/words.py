@@ -50,6 +50,10 @@ ENCODINGS = {
     "offsets": "a trained bias per head and per offset; each layer also has a convolution over neighbours",
     "relative": "a trained vector for each offset, times the query (relative.shaw); each layer also has a convolution over "
     "neighbours",
+    "relative_after_sinusoids": "sinusoids at the input, after a convolution where it is sound; a trained vector for each "
+    "offset, times the query (relative.shaw)",
+    "sinusoids_of_the_class": "sinusoids at the input (absolute.sinusoidal): text is counted as in M2M-100; of sound, rows "
+    "are counted from 0 and multiplied by a trained number",
     "decomposed": "a bias by rows and one by columns, which the query's token chooses (relative.decomposed)",
     "swin": "a bias by rows and columns between patches of a window (relative.swin)",
     "swin_with_cls": "a bias by rows and columns between patches of a picture, with [CLS] in front (relative.swin)",

@@ -338,6 +338,8 @@ WRONG = {
     "axes in turn": ("neomme", {"axes": "hw_split"}, "other features"),
     "thirds": ("minimax_m3_vl_vision", {"axes": "wh"}, ""),
     "angles of thirds": ("vjepa2", {"base": 9000.0}, "rotate_vjepa2"),
+    "a sinusoid that is given": ("sam3_detr_encoder", {"base": 9000.0}, "adds"),
+    "one offset more to the left": ("speecht5", {"fewer": 0}, "its scores"),
     "causal": ("modernbert", {"causal": True, "window": ONE_SIDE}, "mask"),
 }
 

@@ -146,14 +146,17 @@ def axial(said, model):
 def added_in_each_layer(said, model):
     """What DETR adds to what queries and keys are projected from, and not to that of values; RT-DETR with eval_size nothing."""
     inputs = models.inputs_of(model)
-    if "pixel_values" not in inputs or not any(re.match("sinusoidal_2d|none", group["encoding"]) for group in said):
+    if not {"pixel_values", "vision_pos_embeds"} & {*inputs} or not any(
+        re.match("sinusoidal_2d|none", group["encoding"]) for group in said
+    ):
         return
     linears = models.run(model, inputs).linears
-    grid = [side // 32 for side in inputs["pixel_values"].shape[-2:]]  # of the last feature map
+    given = inputs["vision_pos_embeds"][0].shape if "vision_pos_embeds" in inputs else None
+    grid = given[-2:] if given else [side // 32 for side in inputs["pixel_values"].shape[-2:]]  # of the last feature map
     counts = np.moveaxis(np.indices(grid), 0, -1).reshape(-1, 2)
     for name, (x, _) in linears.items():
         attention, _, which = name.rpartition(".")
-        alike = [each for each in said if each["part"] == name.split(".")[0]] if which in ("q_proj", "k_proj") else []
+        alike = [each for each in said if each["part"] in ("", name.split(".")[0])] if which in ("q_proj", "k_proj") else []
         crossing = bool(CROSS.search(name))
         group = next((each for each in alike if crossed(each) == "cross" * crossing), None)
         if group is None or (crossing and which == "q_proj"):  # those of objects, which no projection shows alone
@@ -391,9 +394,10 @@ def attention(layer, call, record, aspects):
 
 
 def by_thirds(layer, call, record):
-    """Queries and keys of V-JEPA 2 by posref, of two frames of 4 x 4 patches; the predictor has each patch twice."""
+    """Queries and keys of V-JEPA 2 by posref; the predictor has each patch twice."""
     n, width = call.q.shape[-2], layer["head_dim"] // 3 // 2 * 2
-    at = np.unravel_index(np.arange(n) // (n // 32), (2, 4, 4))
+    grid = (call.module.grid_depth, call.module.grid_size, call.module.grid_size)
+    at = np.unravel_index(np.arange(n) // (n // np.prod(grid)), grid)
     angles = [places[:, None] * rope.frequencies(width, layer["base"]) for places in at]
     for name, found in (("query", call.q), ("key", call.k)):
         x = record.linears[f"{call.layer}.{name}"][1].reshape(1, n, layer["heads"], -1).swapaxes(1, 2).astype(float)
@@ -550,7 +554,9 @@ def by_itself(layer, call, record, aspects):
         yield from summed(layer, call, record)
     if layer["window"] and (call.scores.ndim == 5 or call.scores.shape[2:] == (layer["heads"], 2 * layer["window"] - 1)):
         values = {"scores": -np.inf, "weights": 0.0}
-        call = call._replace(**{name: squared(layer, getattr(call, name), empty) for name, empty in values.items()})
+        call = call._replace(
+            **{name: squared(layer, call.module, getattr(call, name), empty) for name, empty in values.items()}
+        )
     padded = (layer["chunk"] or 0) > models.TOKENS
     if padded:
         n = models.TOKENS
@@ -600,15 +606,17 @@ def softplus(x):
     return np.logaddexp(0, x.detach().double().numpy())
 
 
-def squared(layer, x, empty):
+def squared(layer, module, x, empty):
     """A band of keys (Longformer), or those of a block and its neighbours (LongT5, Gemma), as (1, heads, tokens, tokens)."""
     n = models.TOKENS
-    x = x.swapaxes(1, 2) if x.ndim == 5 and x.shape[1] == layer["heads"] else x
+    before = getattr(module, "max_past_horizon", x.shape[3])
+    if x.ndim == 5:  # LongT5's keys that are sums of blocks follow
+        x = x[..., : 3 * before] if x.shape[1] != layer["heads"] else x.swapaxes(1, 2)
     y = np.full((1, layer["heads"], n, n), empty, x.dtype)
     for i in range(n):
         size = x.shape[3] if x.ndim == 5 else x.shape[3] // 2
         block, place = divmod(i, size) if x.ndim == 5 else (i, 0)
-        row, first = (x[0, block, :, place, : 3 * size], (block - 1) * size) if x.ndim == 5 else (x[0, i], i - size)
+        row, first = (x[0, block, :, place], block * size - before) if x.ndim == 5 else (x[0, i], i - size)
         seen = [j for j in range(first, first + row.shape[-1]) if 0 <= j < n]
         y[0, :, i, seen] = row[:, [j - first for j in seen]].T
     return y
@@ -670,11 +678,11 @@ def distance_terms(layer, call, record, q, k):
         np.zeros((layer["heads"], layer["head_dim"]))
     ] * 2
     r = r.astype(np.float64).reshape(-1, len(u), layer["head_dim"]).swapaxes(0, 1)
-    if "distances" in said:  # of other distances no score is seen
-        first, last = map(int, re.findall(r"-?\d+", said["distances"]))
-        there = (at <= first) & (at >= last)
-        expected, at = expected[there], at[there]
-        r = np.pad(r, ((0, 0), (n - 1 - first, n - 1 + last), (0, 0)))
+    if "distances" in said:
+        of, first, last = re.match(r"(.*) from (\d+) to (-?\d+)", said["distances"]).groups()
+        x, table = eval(of, {"i": at, "j": 0}), np.arange(int(first), int(last) - 1, -1)
+        expected = sinusoidal.encode(table, w, layout=said["layout"])
+        r = (x[:, None] == table) @ r if r.shape[1] == len(table) else np.nan * np.ones((len(u), len(at), layer["head_dim"]))
     if sines.size != expected.size or not np.allclose(sines.reshape(expected.shape), expected, atol=1e-5):
         return np.nan
     scale = layer["softmax_scale"]
@@ -709,8 +717,10 @@ def shaw_terms(layer, call, record, q, k):
     """The terms by posref, whose tables have as many rows to the right as to the left: the last row of a side is repeated."""
     said, n = layer["bias"], np.arange(q.shape[-2])
     names = "distance_embedding|rel_pos_emb|emb_rel_k"
-    table = next(x[0] if x.ndim == 3 else x for name, x in call.module.named_parameters() if re.search(names, name))
-    table = table.detach().double().numpy()[:: 1 if said["offset"] == "j - i" else -1]
+    own = (x[0] if x.ndim == 3 else x for name, x in call.module.named_parameters() if re.search(names, name))
+    table = next((x.detach().double().numpy() for x in own), next(iter(record.bias_tables.values()), None))[
+        :: 1 if said["offset"] == "j - i" else -1
+    ]
     table = np.pad(table, ((1, 1), (0, 0))) if "first_and_last_row" in said else table
     if len(table) != said["left"] + said["right"] + 1:
         return np.nan
@@ -729,7 +739,8 @@ def stream_terms(layer, call, record, q, k):
 
 def box_terms(layer, call, record, q, k):
     """The scores of BROS's queries and projected sinusoids of the differences of boxes."""
-    said, b = layer["bias"], 100 * record.boxes[:, [0, 1, 2, 1, 2, 3, 0, 3]].astype(float)
+    said = layer["bias"]
+    b = float(said["x"].split()[0]) * record.boxes[:, [0, 1, 2, 1, 2, 3, 0, 3]].astype(float)
     w = sinusoidal.frequencies(said["dim"], said["base"])
     expected = sinusoidal.encode(b - b[:, None], w, layout=said["layout"])
     (x, y) = record.linears["bbox_embeddings.bbox_projection"]

@@ -38,6 +38,7 @@ from transformers.models.auto.configuration_auto import (
     SPECIAL_MODEL_TYPE_TO_MODULE_NAME,
 )
 from transformers.models.auto.modeling_auto import MODEL_MAPPING
+from transformers.models.idefics import perceiver, vision
 
 from tests.settings import settings
 
@@ -174,12 +175,8 @@ SPECIAL = {  # what a class needs beside its sizes
         conf_attention_chunk_size=4 conf_attention_context_left=5 conf_num_attention_heads=4 conf_num_hidden_layers=3
         conf_attention_logit_cap=0.02
     """),
-    "gemma4_audio": {
-        "attention_chunk_size": 4,
-        "attention_context_left": 5,
-        "attention_logit_cap": 0.02,
-        "use_clipped_linears": False,
-    },
+    "gemma4_audio": settings("attention_chunk_size=4 attention_context_left=5 attention_logit_cap=0.02")
+    | {"use_clipped_linears": False},
     "phi4_multimodal_audio": settings("""
         chunk_size=-1 num_blocks=3 bias_max_distance=4 ext_pw_out_channel=64 depthwise_separable_out_channel=64
         nemo_conv_channels=16
@@ -191,6 +188,7 @@ SPECIAL = {  # what a class needs beside its sizes
     "idefics_perciever": {"use_resampler": True, "resampler_n_latents": 7, "qk_layer_norms_perceiver": True},
     "vjepa2": settings("patch_size=8 crop_size=32 frames_per_clip=4 pred_hidden_size=32 pred_num_attention_heads=2")
     | {"pred_num_hidden_layers": 3, "num_hidden_layers": 4},
+    "speecht5": {"encoder_max_relative_position": 4},
     "wav2vec2-bert": {"left_max_position_embeddings": 7, "right_max_position_embeddings": 4},
     "step3p5_vision": {"patch_size": 8},
     "idefics2_perceiver": {"resampler_n_latents": 7},
@@ -251,7 +249,9 @@ NORM = re.compile(r"^(q|k|qk|query|key|q_b|kv)_?(layer)?_?norms?$")
 POSITIONS = re.compile(
     r"^(embed_positions|pos_emb|(char_)?position_embeddings?|wpe|positions_embed|position_embeds_layer|row_embedder|column_embedder)$"
 )
-TABLES_OF_T5 = re.compile(r"\.(relative_attention_bias|rel_attn_embed|bias_values)$|(?<=rel_pos_bias)$|(?<=rel_pos_[xy]_bias)$")
+TABLES_OF_T5 = re.compile(
+    r"\.(relative_attention_bias|rel_attn_embed|bias_values|pe_k)$|(?<=rel_pos_bias)$|(?<=rel_pos_[xy]_bias)$"
+)
 STATES = re.compile(
     r"^(causal_conv1d_fn|mamba2_chunk_scan|mamba_selective_scan|torch_chunk_gated_delta_rule|chunk_kimi_delta_attention)$"
 )
@@ -407,15 +407,10 @@ def _resampler(configuration):
     whole = CONFIG_MAPPING["idefics"](perceiver_config=configuration, vision_config={"embed_dim": 64})
     configuration.hidden_size = 64  # of its context
     sizes = (getattr(configuration, f"resampler_{name}") for name in ("depth", "n_heads", "head_dim", "n_latents"))
-    return importlib.import_module("transformers.models.idefics.perceiver").IdeficsPerceiverResampler(whole, 64, *sizes)
+    return perceiver.IdeficsPerceiverResampler(whole, 64, *sizes)
 
 
-INNER = {
-    "idefics_vision": lambda configuration: importlib.import_module(
-        "transformers.models.idefics.vision"
-    ).IdeficsVisionTransformer(configuration),
-    "idefics_perciever": _resampler,
-}
+INNER = {"idefics_vision": vision.IdeficsVisionTransformer, "idefics_perciever": _resampler}
 
 
 def run(model, inputs=None):
@@ -574,6 +569,15 @@ def inputs_of(model):
         inputs["audio_mel_mask"] = torch.zeros(1, 96, dtype=torch.bool)
     if configuration.model_type == "tvp":
         inputs["pixel_values"] = torch.randn(1, configuration.num_frames, 3, *2 * [configuration.max_img_size])
+    if configuration.model_type == "speecht5":
+        inputs = {name: torch.randn(1, TOKENS, configuration.hidden_size) for name in ("input_values", "decoder_input_values")}
+    if "vision_pos_embeds" in names:
+        home = importlib.import_module(type(model).__module__)
+        sine = getattr(home, type(model).__name__.replace("DetrEncoder", "SinePositionEmbedding"))
+        picture = torch.randn(1, configuration.hidden_size, *GRID)
+        given = sine(configuration.hidden_size // 2, normalize=True)(picture.shape, picture.device, picture.dtype)
+        inputs = {"vision_features": [picture], "vision_pos_embeds": [given]}
+        inputs["text_features"] = torch.randn(1, TOKENS, configuration.hidden_size)
     if configuration.model_type == "moshi_depth":
         inputs["last_hidden_state"] = torch.randn(1, TOKENS, configuration.input_size)
     if configuration.model_type == "vjepa2":
