@@ -1,6 +1,5 @@
 """Attention with a cache: honest ones pass, of wrong ones the report says which keys are wrong, and from which call on."""
 
-from typing import ClassVar
 from unittest.mock import patch
 
 import numpy as np
@@ -299,16 +298,13 @@ class KeepsTheLastTwiceAndCounts(LosesRows):
 class Shared(Cache):
     """The cache belongs to the class, so that a new one is not empty."""
 
-    store: ClassVar[dict] = {}
+    k = v = at = None
 
     def __init__(self):
         pass
 
-    def __getattr__(self, name):
-        return self.store.get(name)
-
     def __setattr__(self, name, value):
-        self.store[name] = value
+        setattr(Shared, name, value)
 
 
 class WritesBeforeItReads(Ring):
@@ -465,6 +461,9 @@ WRONG = [
     ),
     (but(Counts, "NothingIsCountedBack", trim=nothing_but_counts), "rejected tokens, call 3", "not_trimmed_and_counted"),
     (but(Counts, "CountsGoOn", trim=counts_go_on), "rejected tokens, call 3", "counts_not_trimmed"),
+    (but(Static, "ValuesNotReordered", reordered=("k", "at")), "beams, call 3", "v_not_reordered"),
+    (but(Movable, "OneTooMany", trim=too_many(Movable, 1)), "rejected tokens, call 3", "trimmed_by_1_too_many"),
+    (but(Static, "TwoTooFew", trim=too_many(Static, -2)), "rejected tokens, call 3", "trimmed_by_2_too_few"),
     (but(Static, "KeysNotTrimmed", trimmed=("v", "at")), "rejected tokens, call 3", "k_not_trimmed"),
     (but(Static, "MaskNotTrimmed", trimmed=("k", "v")), "rejected tokens, call 3", "mask_not_trimmed"),
     (but(Movable, "NoRows", reorder=lambda self: None), "beams, call 3", None),

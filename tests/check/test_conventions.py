@@ -106,15 +106,17 @@ def test_functions_of_transformers(family, name, settings):
 
 
 SINES = {"layout": "interleaved"}
+
+
+def from_one(max_len, dim):
+    return op("sinusoidal.encode").spec(np.arange(max_len) + 1, dim=dim, **SINES)
+
+
 SLOPES = 0.5 ** np.arange(1, 9)
+BIAS = "alibi.bias", {"heads": 8, "form": "signed"}
 FLEX = [
-    ("alibi.bias", {"heads": 8, "form": "signed"}, lambda score, b, h, q_idx, kv_idx: score + SLOPES[h] * (kv_idx - q_idx), ""),
-    (
-        "alibi.bias",
-        {"heads": 8, "form": "signed"},
-        lambda score, b, h, q_idx, kv_idx: score - SLOPES[h] * (kv_idx - q_idx),
-        "sign",
-    ),
+    (*BIAS, lambda score, b, h, q_idx, kv_idx: score + SLOPES[h] * (kv_idx - q_idx), ""),
+    (*BIAS, lambda score, b, h, q_idx, kv_idx: score - SLOPES[h] * (kv_idx - q_idx), "sign"),
     ("attention.causal_mask", {}, lambda b, h, q_idx, kv_idx: kv_idx <= q_idx + 1, "sees_one_ahead"),
     ("attention.window_mask", {"width": 3}, lambda b, h, q_idx, kv_idx: abs(q_idx - kv_idx) <= 3, "window_one_more"),
     ("position_ids.lambda_mask", {"window": 3, "sinks": 2}, lambda b, h, q_idx, kv_idx: kv_idx <= q_idx, "WINDOW"),
@@ -125,18 +127,8 @@ LENGTHS = [  # of queries and keys, of queries and what came before, or of all
     ("attention.causal_mask", {}, lambda n: np.tri(n, k=1) > 0, "sees_one_ahead"),
     ("attention.causal_mask", {}, lambda n, m: m[..., None, :] <= n[..., None], ""),  # of positions, whatever their names
     ("attention.causal_mask", {"positions": "range"}, lambda a, b: np.tri(a, b, b - a) > 0, ""),
-    (
-        "alibi.bias",
-        {"heads": 8, "form": "signed"},
-        lambda seq_len, heads: SLOPES[:heads, None, None] * (np.arange(seq_len) - np.arange(seq_len)[:, None]),
-        "",
-    ),
-    (
-        "sinusoidal.encode",
-        {"dim": 16, **SINES},
-        lambda max_len, dim: op("sinusoidal.encode").spec(np.arange(max_len) + 1, dim=dim, **SINES),
-        "starts_at_one",
-    ),
+    (*BIAS, lambda seq_len, heads: SLOPES[:heads, None, None] * (np.arange(seq_len) - np.arange(seq_len)[:, None]), ""),
+    ("sinusoidal.encode", {"dim": 16, **SINES}, from_one, "starts_at_one"),
 ]
 
 
@@ -149,9 +141,8 @@ def test_functions_of_indices_and_of_lengths(op, settings, fn, wrong):
 
 def test_tensors_are_proposed_to_a_score_mod():
     torch = pytest.importorskip("torch")
-    report = check(
-        lambda score, b, h, q_idx, kv_idx: score - torch.exp2(-h - 1) * (q_idx - kv_idx), "alibi.bias", heads=8, form="signed"
-    )
+    score = lambda score, b, h, q_idx, kv_idx: score - torch.exp2(-h - 1) * (q_idx - kv_idx)  # noqa: E731
+    report = check(score, BIAS[0], **BIAS[1])
     assert report.advice == ["It runs with tensors: pass to=torch.from_numpy."]
     report = check_rope(lambda x, cos, sin: x * cos.clone(), dim=8, layout="half")
     assert report.advice == ["It received numpy arrays; if it expects tensors, pass to=torch.from_numpy."]
@@ -243,14 +234,11 @@ def test_a_module_that_rotates_both_is_asked_as_it_is():
         def __call__(self, *given):
             return self.forward(*given)
 
-        def forward(self, q, k, position_ids, wrong=0):
+        def forward(self, q, k, position_ids):
             tables = [y[:, None, :, : WIDTH // 2] for y in rotary(WIDTH)(q, position_ids)]
-            return turned(q, *tables, "half"), turned(k, *tables, "half") if not self.wrong else k
+            return turned(q, *tables, "half"), k
 
-    right, wrong = Module(), Module()
-    right.wrong, wrong.wrong = False, True
-    assert check_rope(right, dim=WIDTH, layout="half").ok
-    report = check_rope(wrong, dim=WIDTH, layout="half")
+    report = check_rope(Module(), dim=WIDTH, layout="half")
     assert [finding.name for finding in report.diagnosis] == ["positions_zero"]
     assert "result k" in report.subject
 
@@ -303,15 +291,13 @@ def by_keyword(wrong):
 
 
 RELEASED = [
-    (of, ways, said, wrong)
-    for of, ways, said, wrongs in (
-        (flux, {}, "(cos, sin), real (n, features, layout half)", ("", "sign")),
-        (tokens_first, {}, "(batch, n, pairs), axes=bnhd", ("", "sign")),
-        (tokens_first, {"axes": "thd"}, "(tokens, pairs)", ("", "sign")),
-        (of_rows, {}, "fn(q, k, cos, sin, position_ids) with tables (rows, features", ("", "sign", "positions_ignored")),
-        (by_keyword, {"max_position": 4095}, "positions were passed as input_pos=", ("", "sign", "positions_ignored")),
-    )
-    for wrong in wrongs
+    (flux, {}, "(cos, sin), real (n, features, layout half)", "sign"),
+    (tokens_first, {}, "(batch, n, pairs), axes=bnhd", "sign"),
+    (tokens_first, {"axes": "thd"}, "(tokens, pairs)", ""),
+    (of_rows, {}, "fn(q, k, cos, sin, position_ids) with tables (rows, features", ""),
+    (of_rows, {}, "fn(q, k, cos, sin, position_ids) with tables (rows, features", "positions_ignored"),
+    (by_keyword, {"max_position": 4095}, "positions were passed as input_pos=", ""),
+    (by_keyword, {"max_position": 4095}, "positions were passed as input_pos=", "positions_ignored"),
 ]
 
 

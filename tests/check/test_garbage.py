@@ -30,16 +30,6 @@ DTYPES = ("float32", "bfloat16", "float16")
 CASES = [case for case in golden.cases() if 0 < case.expected.size <= 2000]
 
 
-def of_each_setting():
-    """One golden case of each op with each of its settings; other shapes are asked below."""
-    found = {}
-    for case in CASES:
-        op, arguments = ops.of_case(case)
-        chosen = {name: value for name, value in arguments.items() if not isinstance(value, np.ndarray)}
-        found.setdefault((op.name, str(chosen)), case)
-    return [*found.values()]
-
-
 GARBAGE = {
     "zeros": np.zeros_like,
     "noise": lambda y: (np.abs(y[np.isfinite(y)]).max(initial=0) or 1) * np.random.default_rng(5).normal(size=y.shape),
@@ -122,12 +112,6 @@ def test_copies_of_numbers_of_8_bits_are_not_computed_in_8_bits():
 @every(list(product(OPS, DTYPES)), name=lambda pair: pair[0].name, parts=16)
 def test_garbage_is_refused_in_every_precision(op, dtype):
     refused(op, op.make(**settings(op)), dtype)
-
-
-@pytest.mark.slow
-@every(list(zip(of_each_setting(), DTYPES * len(CASES), strict=False)), name=lambda pair: pair[0].id, parts=16)
-def test_garbage_is_refused_in_the_settings_of_the_golden_cases(case, dtype):
-    refused(*ops.of_case(case), dtype)
 
 
 @pytest.mark.slow

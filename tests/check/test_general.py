@@ -380,6 +380,7 @@ NAMED = [
     ("position_ids.packed", {}, lambda n: np.concatenate([np.arange(each) for each in n]) % 100, "result_modulo_100"),
     ("position_ids.padded", {}, behind_the_first, "leading_padding_alone"),
     ("position_ids.padded", {}, less_the_fillers, "number_of_False_subtracted_where_True"),
+    ("alibi.bias", ALIBI, lambda i, j: (SLOPES * offsets(i, j))[:, ::-1], "result_heads_reversed"),
     ("alibi.bias", ALIBI, lambda i, j: 3 * SLOPES * offsets(i, j), "result_times_3"),
     ("alibi.bias", ALIBI, lambda i, j: -SLOPES * i[:, None, :, None] + 0 * offsets(i, j), "row_form"),
     ("alibi.bias", ALIBI, lambda i, j: SLOPES * (j[:, None, None, :] + 1) + 0 * offsets(i, j), "key_form_from_one"),
@@ -539,47 +540,34 @@ def test_one_or_two_wrong_bits_have_no_name(name, settings, places):
 
 WAVES = {"dim": 64, "layout": "interleaved"}
 waves = partial(ops.op("sinusoidal.encode").spec, **WAVES)
+
+
+def at_most_12(n, sinks, window):
+    return np.stack([y := ops.op("position_ids.streaming").spec(n, sinks=sinks, window=window)[0], np.minimum(y, 12)])
+
+
+def times_by_row(i, j):
+    return (1 + i % 3 + j[0, 0])[:, None, :, None] * SLOPES * offsets(i, j)
+
+
+def without_row_4(*x):
+    return np.where(np.arange(5)[:, None] == 4, np.nan, attend(*x))
+
+
 FACTS = [
     ("position_ids.temperature", WARM, lambda p: short(1 + p**0.5 / 1000), "perhaps a step is held in bfloat16"),
     ("alibi.bias", ALIBI, lambda i, j: SLOPES * offsets(i, j) + 5, "every number is the right one plus 5"),
-    (
-        "alibi.bias",
-        ALIBI,
-        lambda i, j: SLOPES * offsets(i, j) + SLOPES * i[:, None, :, None] ** 2,
-        "in each row all numbers have the same error",
-    ),
-    (
-        "alibi.bias",
-        ALIBI,
-        lambda i, j: (1 + i % 3 + j[0, 0])[:, None, :, None] * SLOPES * offsets(i, j),
-        "every number is the right one times what depends on batch row and row alone, 1 to 3",
-    ),
-    (
-        "attention.attend",
-        SCALE,
-        lambda *x: np.where(np.arange(5)[:, None] == 4, np.nan, attend(*x)),
-        "wrong for row 4 alone; all others are right",
-    ),
-    (
-        "attention.attend",
-        SCALE,
-        lambda q, k, v, m: 0 * q + v.mean(axis=2, keepdims=True),
-        "all keys that a row sees have one weight",
-    ),
-    (
-        "position_ids.streaming",
-        {"n": 20, "sinks": 4, "window": 8},
-        lambda n, sinks, window: np.stack(
-            [y := ops.op("position_ids.streaming").spec(n, sinks=sinks, window=window)[0], np.minimum(y, 12)]
-        ),
-        "all of them are 12, which is n - window or sinks + window",
-    ),
+    ("alibi.bias", ALIBI, lambda i, j: SLOPES * (offsets(i, j) + i[:, None, :, None] ** 2), "in each row all numbers have the"),
+    ("alibi.bias", ALIBI, times_by_row, "the right one times what depends on batch row and row alone, 1 to 3"),
     (
         "alibi.bias",
         ALIBI,
         lambda i, j: np.where(offsets(i, j) > 0, -np.inf, SLOPES * offsets(i, j)),
-        "exactly the keys after the query",
+        "exactly the keys after the",
     ),
+    ("attention.attend", SCALE, without_row_4, "wrong for row 4 alone; all others are right"),
+    ("attention.attend", SCALE, lambda q, k, v, m: 0 * q + v.mean(axis=2, keepdims=True), "all keys that a row sees have one"),
+    ("position_ids.streaming", {"n": 20, "sinks": 4, "window": 8}, at_most_12, "are 12, which is n - window or sinks + window"),
     ("rope.scores", ROPE, lambda q, k, i, j: 1.7 * scores(q, k, i, j), "every number is 1.7 times the right one"),
     (  # 1.4 times is within the bound of float16 too
         "attention.attend",

@@ -182,11 +182,6 @@ def cached(change):
     return new
 
 
-def counted_from_0(q, k, v, positions, past):
-    own = np.arange(q.shape[2])
-    return turned(q, own), positions, turned(k, own), v, positions
-
-
 def at_the_longest(q, k, v, positions, past):
     own = np.broadcast_to(positions.max(axis=0), positions.shape) if past else positions
     return turned(q, own[:, None]), own, turned(k, own[:, None]), v, own
@@ -205,12 +200,7 @@ def with_slots(q, k, v, positions, past):
     return turned(q, positions[:, None]), positions, turned(k, positions[:, None]), v, positions
 
 
-CALLS = [
-    (counted_from_0, "each_call_from_zero"),
-    (at_the_longest, "new_tokens_at_the_longest_text"),
-    (one_late, "written_one_late"),
-    (with_slots, "5_unwritten_slots"),
-]
+CALLS = [(at_the_longest, "new_tokens_at_the_longest_text"), (one_late, "written_one_late"), (with_slots, "5_unwritten_slots")]
 
 
 @every(CALLS, name=lambda case: case[0].__name__)

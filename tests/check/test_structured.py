@@ -8,6 +8,7 @@ import pytest
 
 from posref.check import check, masks
 from posref.check.engine import Question
+from posref.check.tensors import round_to
 from posref.ops import further, op
 from tests.check.test_check_attention import is_mistake
 from tests.every import every
@@ -168,32 +169,6 @@ def test_right_passes_and_wrong_is_named(name):
         assert listed or mistake in [finding.name for finding in check(fn, name, **settings).diagnosis], mistake
 
 
-def test_axes_in_other_sections_are_named():
-    settings = {"dim": 16, "axis": (0, 0, 1, 1, 1, 2, 2, 2), "layout": "half"}
-    spec = op("axes.rotate").spec
-    for mistake, axis in {"turns_for_sections": (0, 1, 2, 0, 1, 2, 0, 1), "sections_120": (1, 1, 1, 2, 2, 2, 0, 0)}.items():
-        report = check(partial(spec, **settings | {"axis": axis}), "axes.rotate", **settings)
-        assert [finding.name for finding in report.diagnosis] == [mistake], report
-
-
-SCALES = {  # by how much a scale of 1 / 8 is wrong
-    "scale_of_half": 2**0.5,
-    "scale_inverted": 64,
-    "scale_times_1.13863": 0.1 * np.log(4) + 1,
-    "scale 0.25": 2,  # YaRN's magnitude of the factor 64 has the square 2.0047
-}
-
-
-@every([*zip(map(op, ("attention.attend", "retention.attend") * 2), SCALES, strict=True)])
-def test_a_scale_has_the_name_of_its_formula_and_a_plain_factor_has_none(asked, mistake):
-    def wrong(*given, **named):
-        return asked.spec(*given, **named | {"scale": SCALES[mistake] / 8}).astype(np.float32)
-
-    wrong.__signature__ = inspect.signature(asked.spec)
-    report = check(wrong, asked.name, scale=1 / 8, head_dim=64)
-    assert [finding.name for finding in report.diagnosis] == [mistake], report
-
-
 def test_a_gradient_that_is_not_scaled_is_named():
     torch = pytest.importorskip("torch", reason="gradients are those of torch")
 
@@ -201,55 +176,19 @@ def test_a_gradient_that_is_not_scaled_is_named():
         @staticmethod
         def forward(ctx, q, k, v, mask):
             ctx.save_for_backward(q, k, v, mask)
-            return weights(q, k, mask) @ v
+            return (q @ k.transpose(-1, -2) / 4).masked_fill(~mask, -1e30).softmax(-1) @ v
 
         @staticmethod
         def backward(ctx, g):
             q, k, v, mask = ctx.saved_tensors
-            p, by_weight = weights(q, k, mask), g @ v.transpose(-1, -2)
+            p = (q @ k.transpose(-1, -2) / 4).masked_fill(~mask, -1e30).softmax(-1)
+            by_weight = g @ v.transpose(-1, -2)
             by_score = p * (by_weight - (by_weight * p).sum(-1, keepdim=True))
             return by_score @ k, by_score.transpose(-1, -2) @ q / 4, p.transpose(-1, -2) @ g, None
 
-    def weights(q, k, mask):
-        return (q @ k.transpose(-1, -2) / 4).masked_fill(~mask, -1e30).softmax(-1)
-
-    asked = {"scale": 0.25, "to": torch.from_numpy}
-    assert check(lambda q, k, v, mask: weights(q, k, mask) @ v, "attention.attend", **asked).ok
-    report = check(lambda q, k, v, mask: Attend.apply(q, k, v, mask), "attention.attend", **asked)
+    attend = lambda q, k, v, mask: Attend.apply(q, k, v, mask)  # noqa: E731
+    report = check(attend, "attention.attend", scale=0.25, to=torch.from_numpy)
     assert [finding.name for finding in report.diagnosis] == ["gradient_not_scaled"], report
-
-
-@pytest.mark.parametrize(
-    ("seen", "words"),
-    [(lambda o: o > -4, "from -3"), (lambda o: (o < 0) & (o > -4), "from -3 to -1")],
-)
-def test_a_mask_of_another_band_is_described_by_its_offsets(seen, words):
-    def mask(query_positions, key_positions):
-        return seen(key_positions[..., None, :] - query_positions[..., :, None])
-
-    report = check(mask, "attention.window_mask", width=5, causal=True)
-    assert [each.name for each in report.diagnosis] == ["other_offsets"]
-    assert f"exactly the keys of the offsets j - i {words} are seen" in str(report)
-
-
-@pytest.mark.parametrize(
-    ("axis", "name", "words"),
-    [
-        ([0] * 6 + [1] * 5 + [2] * 5, "other_axes", "0 x 6, 1 x 5, 2 x 5"),
-        ([0] * 4 + [2] * 6 + [1] * 6, "rows_and_columns_exchanged", ""),
-    ],
-)
-def test_the_axis_that_each_pair_reads_is_found(axis, name, words):
-    asked = {"dim": 32, "axis": np.array([0] * 4 + [1] * 6 + [2] * 6), "layout": "half"}
-
-    def turned(x, coordinates):
-        angle = (coordinates[..., axis] * 10000.0 ** (-np.arange(16) / 16))[..., :, :]
-        a, b = x[..., :16], x[..., 16:]
-        return np.concatenate([a * np.cos(angle) - b * np.sin(angle), b * np.cos(angle) + a * np.sin(angle)], axis=-1)
-
-    report = check(turned, "axes.rotate", **asked)
-    assert [each.name for each in report.diagnosis] == [name]
-    assert words in str(report)
 
 
 def rows(n):
@@ -265,105 +204,99 @@ def read_in_chunks(size):
     """Keys of the prefix up to the end of the chunk in which the query is read."""
 
     def mask(prefixes, n):
-        seen = np.zeros((len(prefixes), n, n), dtype=bool)
-        for text, prefix in enumerate(prefixes):
-            for i in range(n):
-                end = next(end for end in range(size, n + size, size) if i < end)
-                seen[text, i, : max(i + 1, min(end, prefix) if i < prefix else 0)] = True
-        return seen
+        i = np.arange(n)
+        end = np.minimum((i // size + 1) * size, prefixes[:, None])
+        return i < np.maximum(i + 1, np.where(i < prefixes[:, None], end, 0))[..., None]
 
     return mask
 
 
 def one_window_for_the_cache(query_positions, key_positions):
     """Keys that were there before this step are seen by all its queries, or by none, as the first query sees them."""
-    seen = np.zeros((*query_positions.shape, key_positions.shape[-1]), dtype=bool)
-    for text, (queries, keys) in enumerate(zip(query_positions, key_positions, strict=True)):
-        for row, query in enumerate(queries):
-            seen[text, row] = [queries[0] - key < 8 if key < queries[0] else 0 <= query - key < 8 for key in keys]
-    return seen
+    q, k = query_positions[..., :, None], key_positions[..., None, :]
+    first = q[..., :1, :]
+    return np.where(k < first, first - k < 8, (k <= q) & (q - k < 8))
 
 
 def with_rows(condition, rows):
     """A causal mask of positions, and a condition on rows in the place of positions."""
 
     def mask(query_positions, key_positions):
-        shapes = query_positions.shape[-1:], key_positions.shape[-1:]
-        queries, keys = (
-            np.arange(*n) if rows in (name, "both") else p
-            for name, n, p in zip(("queries", "keys"), shapes, (query_positions, key_positions), strict=True)
-        )
+        given = {"queries": query_positions, "keys": key_positions}
+        q, k = (np.arange(p.shape[-1]) if rows in (name, "both") else p for name, p in given.items())
         causal = key_positions[..., None, :] <= query_positions[..., :, None]
-        return causal & condition(queries[..., :, None], keys[..., None, :])
+        return causal & condition(q[..., :, None], k[..., None, :])
 
     return mask
 
 
-RULES = {  # op, settings, a mask of two conditions, and the words of the second one
-    "causal_mask, or a prefix": ({}, lambda o, q, k: (o <= 0) | (k < 3), "or the position of the key <= 2"),
-    "causal_mask, and padding": ({}, lambda o, q, k: (o <= 0) & (k >= 2), "and the position of the key >= 2"),
-    "window_mask, and a limit": (
+def placed(condition):
+    """A mask of offsets, and of positions of queries and keys."""
+
+    def mask(query_positions, key_positions):
+        q, k = query_positions[..., :, None], key_positions[..., None, :]
+        return condition(k - q, q, k)
+
+    return mask
+
+
+def in_a_window(blocks):
+    image = (blocks[:, None] == blocks) & (blocks >= 0)
+    return ((rows(len(blocks)) <= 0) | image) & (rows(len(blocks)) > -3)
+
+
+CAUSAL, CHUNK, WINDOW, PREFIX = (f"attention.{name}_mask" for name in ("causal", "chunk", "window", "prefix"))
+PLACES = "stand in the place of their positions in"
+RULES = [  # op, settings, a mask of two conditions, and the words of the second one
+    (CAUSAL, {}, placed(lambda o, q, k: (o <= 0) | (k < 3)), "or the position of the key <= 2"),
+    (
+        WINDOW,
         {"width": 4, "causal": True},
-        lambda o, q, k: (o <= 0) & (o > -4) & (k < 5),
+        placed(lambda o, q, k: (o <= 0) & (o > -4) & (k < 5)),
         "and the position of the key <= 4",
     ),
-    "chunk_mask, or its chunk": ({"width": 4}, lambda o, q, k: (o <= 0) | (q // 4 == k // 4), "key // width - query // width"),
-    "block_mask, and a window": (
-        {},
-        lambda b: ((rows(len(b)) <= 0) | ((b[:, None] == b) & (b >= 0))) & (rows(len(b)) > -3),
-        "and the row of the key less that of the query >= -2",
-    ),
-    "prefix_mask, by chunks of 2": ({}, read_in_chunks(2), "and the row of the key // 2 less that of the query // 2 <= 0"),
-    "window_mask, of the first query": (
-        {"width": 8, "causal": True},
-        one_window_for_the_cache,
-        "or -7 <= key - first query <= -1",
-    ),
-    "chunk_mask, of rows of queries": (
+    (CHUNK, {"width": 4}, placed(lambda o, q, k: (o <= 0) | (q // 4 == k // 4)), "key // width - query // width"),
+    ("attention.block_mask", {}, in_a_window, "and the row of the key less that of the query >= -2"),
+    (PREFIX, {}, read_in_chunks(2), "and the row of the key // 2 less that of the query // 2 <= 0"),
+    (WINDOW, {"width": 8, "causal": True}, one_window_for_the_cache, "or -7 <= key - first query <= -1"),
+    (
+        CHUNK,
         {"width": 3},
         with_rows(lambda q, k: q // 3 == k // 3, "queries"),
-        "the row numbers of queries stand in the place of their positions in key // 3 == query // 3, and not",
+        f"the row numbers of queries {PLACES} key // 3 == query // 3, and not",
     ),
-    "window_mask, of rows": (
+    (
+        WINDOW,
         {"width": 2, "causal": True},
         with_rows(lambda q, k: abs(q - k) < 2, "both"),
-        "the row numbers of queries and keys stand in the place of their positions in absolute(key - query) < 2, and not",
+        f"the row numbers of queries and keys {PLACES} absolute(key - query) < 2, and not",
     ),
-    "document_mask, but for first keys": ({}, strictly_after_the_first, "the row of the key in its part of lengths >= 1"),
-}
+    ("position_ids.document_mask", {}, strictly_after_the_first, "the row of the key in its part of lengths >= 1"),
+    (WINDOW, {"width": 5, "causal": True}, placed(lambda o, q, k: o > -4), "the keys of the offsets j - i from -3 are seen"),
+    (
+        WINDOW,
+        {"width": 5, "causal": True},
+        placed(lambda o, q, k: (o < 0) & (o > -4)),
+        "the offsets j - i from -3 to -1 are seen",
+    ),
+]
 
 
-def asked_mask(name):
-    settings, mask, words = RULES[name]
-    op_name = f"{'position_ids' if name.startswith('document') else 'attention'}.{name.partition(',')[0]}"
-    if "o" not in inspect.signature(mask).parameters:
-        return op_name, settings, mask, words
-
-    def placed(query_positions, key_positions):
-        q, k = query_positions[..., :, None], key_positions[..., None, :]
-        return mask(k - q, q, k)
-
-    return op_name, settings, placed, words
-
-
-@every(RULES)
-def test_a_mask_of_two_conditions_is_said_in_words(name):
-    op_name, settings, mask, words = asked_mask(name)
-    report = check(mask, op_name, **settings)
+@every(RULES, name=lambda case: case[3])
+def test_a_mask_of_two_conditions_is_said_in_words(name, settings, mask, words):
+    report = check(mask, name, **settings)
     assert len(report.diagnosis) == 1, report
     assert words in str(report), report
 
 
 def test_masks_of_positions_and_of_long_chunks_are_right():
-    assert check(with_rows(lambda q, k: q // 4 == k // 4, "none"), "attention.chunk_mask", width=4).ok
-    assert check(read_in_chunks(8), "attention.prefix_mask").ok
+    assert check(with_rows(lambda q, k: q // 4 == k // 4, "none"), CHUNK, width=4).ok
+    assert check(read_in_chunks(8), PREFIX).ok
 
 
-@every({str(asked_mask(name)[:2]): name for name in RULES}.values())
-def test_a_few_wrong_pairs_have_no_rule(name):
-    op_name, settings, _, _ = asked_mask(name)
-    asked = op(op_name)
-    question = Question(asked, asked.make(**settings), ("f32",))
+@every(RULES[:9], name=lambda case: case[0])
+def test_a_few_wrong_pairs_have_no_rule(name, settings, *_):
+    question = Question(op(name), op(name).make(**settings), ("f32",))
     for seed in range(6):
         flipped = np.random.default_rng(seed).permutation(question.right.size) <= seed
         assert not masks.ranked(question, (question.right != flipped.reshape(question.right.shape)).astype(float)), seed
@@ -373,59 +306,33 @@ def shares(x, axis=-1):
     return x / x.sum(axis=axis, keepdims=True)
 
 
-def nearest(bits, x):
-    fraction, exponent = np.frexp(x)
-    return np.ldexp(np.rint(fraction * 2.0**bits), exponent - bits)
+def powers(s, axis=-1):
+    return np.exp(s - s.max(axis=axis, keepdims=True))
 
 
 def in_16_bits(s):
-    few = partial(nearest, 8)
-    power = few(np.exp(few(few(s) - few(s).max(axis=-1, keepdims=True))))
-    return few(shares(power))
+    few = partial(round_to, dtype="bfloat16")
+    return few(shares(few(np.exp(few(few(s) - few(s).max(axis=-1, keepdims=True))))))
 
 
-WEIGHTS = {
-    "softmax_with_1e-3_in_the_sum_after_the_largest": lambda s: (
-        np.exp(s - s.max(axis=-1, keepdims=True))
-        / (np.exp(s - s.max(axis=-1, keepdims=True)).sum(axis=-1, keepdims=True) + 1e-3)
-    ),  # another weighting of scores; masked ones are -inf
-    "sigmoid_for_softmax": lambda s: 1 / (1 + np.exp(-s)),
-    "softmax_not_normalized": np.exp,
-    "softmax_with_one_in_the_sum": lambda s: np.exp(s) / (1 + np.exp(s).sum(axis=-1, keepdims=True)),
-    "softmax_along_heads": lambda s: np.nan_to_num(shares(np.exp(s - s.max(axis=1, keepdims=True)), 1)),
-    "softmax_along_queries_and_keys": lambda s: (
-        np.exp(s - s.max((2, 3), keepdims=True)) / np.exp(s - s.max((2, 3), keepdims=True)).sum((2, 3), keepdims=True)
-    ),
-    "relu_for_softmax": lambda s: np.maximum(s, 0),
-    "softmax_of_the_3_largest": lambda s: shares(
-        np.where(s >= np.sort(s)[..., -3, None], np.exp(s - s.max(axis=-1, keepdims=True)), 0)
-    ),
-    "weights_squared": lambda s: shares(np.exp(s - s.max(axis=-1, keepdims=True))) ** 2,
-    "softmax_scores_and_exponentials_and_weights_in_bfloat16": in_16_bits,
-}
-
-
-@every(WEIGHTS)
-def test_another_weighting_for_softmax_is_named(name):
-    def attend(q, k, v, mask):
-        with np.errstate(all="ignore"):
-            scores = np.where(mask, q @ k.swapaxes(2, 3) / 8, -np.inf)
-            return (WEIGHTS[name](scores).astype(np.float32) @ v).astype(np.float32)
-
-    report = check(attend, "attention.attend", scale=1 / 8)
-    assert [each.name for each in report.diagnosis] == [name], report
-
-
-def attended(change):
-    """Causal attention without a bias, a step of which is changed."""
+def attended(weights=lambda s: shares(powers(s)), change=lambda *x: x):
+    """Causal attention without a bias, with other weights of scores, or an argument that is changed; masked scores are -inf."""
 
     def attend(q, k, v, mask):
         q, k, mask = change(q, k, mask)
         with np.errstate(all="ignore"):
             scores = np.where(mask, q @ k.swapaxes(2, 3) / 8, -np.inf)
-            return (shares(np.exp(scores - scores.max(axis=-1, keepdims=True))) @ v).astype(np.float32)
+            return (weights(scores).astype(np.float32) @ v).astype(np.float32)
 
     return attend
+
+
+def scaled(name, factor):
+    def wrong(*given, **named):
+        return op(name).spec(*given, **named | {"scale": factor / 8}).astype(np.float32)
+
+    wrong.__signature__ = inspect.signature(op(name).spec)
+    return name, {"scale": 1 / 8, "head_dim": 64}, wrong
 
 
 def biased(of_distance):
@@ -437,30 +344,103 @@ def turned_backwards(x, positions):
     return op("rope.rotate").spec(x, positions.max() - positions, dim=64, layout="half").astype(np.float32)
 
 
-BIAS = "alibi.bias", {"heads": 8, "form": "signed"}
-OTHERS = {  # op, settings, and a function whose mistake is the name
-    "q_of_length_1": (
-        "attention.attend",
-        {"scale": 1 / 8},
-        attended(lambda q, k, mask: (q / np.linalg.norm(q, axis=-1, keepdims=True), k, mask)),
-    ),
-    "mask_by_columns": (
-        "attention.attend",
-        {"scale": 1 / 8},
-        attended(lambda q, k, mask: (q, k, mask.swapaxes(2, 3).reshape(mask.shape))),
-    ),
+def by_axes(axis):
+    return lambda x, coordinates: op("axes.rotate").spec(x, coordinates, axis=axis, layout="half", dim=2 * len(axis))
+
+
+def by_loops(parts, place=None, interval=1, second=2):
+    """The same patch by patch; from image number `second` on `place` gives (time, row, column), and what is the next start."""
+    found, at, images = [], 0, 0
+    for t, h, w in parts.tolist():
+        images, h, w = images + (h > 0), h // 2, w // 2
+        places = [(f, r, c) for f in range(t) for r in range(max(h, 1)) for c in range(max(w, 1))]
+        ids = [(at + f * interval, at + r, at + c) if h else (at + f,) * 3 for f, r, c in places]
+        after = at + (max((t - 1) * interval + 1, h, w) if h else t)
+        if h and images >= second and place:
+            ids, after = place(at, ids, after)
+        found, at = found + ids, after
+    return np.array(found)
+
+
+def each(change, **more):
+    """In every image: what becomes of (time, row, column) in one that begins at `at`."""
+    return partial(by_loops, second=1, place=lambda at, ids, after: ([change(at, *x) for x in ids], after), **more)
+
+
+def flat(at, ids, after):
+    return [(at + i,) * 3 for i in range(len(ids))], at + len(ids)
+
+
+def six_patches_then_text(at, ids, after):
+    grid = [(at, at + i // 3, at + i % 3) for i in range(6)]  # the first image of the probe has 2 rows and 3 columns
+    return grid + [(at + 3 + i,) * 3 for i in range(len(ids) - 6)], at + 3 + len(ids) - 6
+
+
+def from_one_later(lengths):
+    return np.concatenate([np.arange(n) + (i > 0) for i, n in enumerate(lengths)])
+
+
+LATER = "_from_the_second_on"
+IMAGES = "position_ids.multimodal", {"merge": 2, "convention": "largest"}
+SPACED = IMAGES[0], IMAGES[1] | {"interval": 3}
+ATTEND, BIAS = ("attention.attend", {"scale": 1 / 8}), ("alibi.bias", {"heads": 8, "form": "signed"})
+SECTIONS, OF_32 = ("axes.rotate", {"dim": 16, "axis": (0, 0, 1, 1, 1, 2, 2, 2), "layout": "half"}), [0] * 4 + [1] * 6 + [2] * 6
+ALONE = {  # the only name of a function, what is asked, and the function
+    "softmax_along_heads": (*ATTEND, attended(lambda s: np.nan_to_num(shares(powers(s, 1), 1)))),
+    "softmax_along_queries_and_keys": (*ATTEND, attended(lambda s: shares(powers(s, (2, 3)), (2, 3)))),
+    "sigmoid_for_softmax": (*ATTEND, attended(lambda s: 1 / (1 + np.exp(-s)))),
+    "softmax_not_normalized": (*ATTEND, attended(np.exp)),
+    "softmax_with_one_in_the_sum": (*ATTEND, attended(lambda s: np.exp(s) / (1 + np.exp(s).sum(axis=-1, keepdims=True)))),
+    "relu_for_softmax": (*ATTEND, attended(lambda s: np.maximum(s, 0))),
+    "softmax_of_the_3_largest": (*ATTEND, attended(lambda s: shares(np.where(s >= np.sort(s)[..., -3, None], powers(s), 0)))),
+    "weights_squared": (*ATTEND, attended(lambda s: shares(powers(s)) ** 2)),
+    "softmax_scores_and_exponentials_and_weights_in_bfloat16": (*ATTEND, attended(in_16_bits)),
+    "q_of_length_1": (*ATTEND, attended(change=lambda q, *x: (q / np.linalg.norm(q, axis=-1, keepdims=True), *x))),
+    "mask_by_columns": (*ATTEND, attended(change=lambda q, k, mask: (q, k, mask.swapaxes(2, 3).reshape(mask.shape)))),
+    "scale_of_half": scaled("attention.attend", 2**0.5),
+    "scale_inverted": scaled("retention.attend", 64),
+    "scale_times_1.13863": scaled("attention.attend", 0.1 * np.log(4) + 1),
+    "scale 0.25": scaled("retention.attend", 2),  # YaRN's magnitude of the factor 64 has the square 2.0047
     "distances_logarithms_of_1_more_without_sign": (*BIAS, biased(lambda o: -np.log1p(np.abs(o)))),
     "distances_at_most_128_of_past_keys": (*BIAS, biased(lambda o: np.clip(o, -128, 0))),
     "other_far_positions": ("rope", {"dim": 64, "layout": "half"}, turned_backwards),
     "sums_of_the_mask": ("position_ids.padded", {}, lambda mask: np.cumsum(mask, axis=-1)),
+    "turns_for_sections": (*SECTIONS, by_axes((0, 1, 2, 0, 1, 2, 0, 1))),
+    "sections_120": (*SECTIONS, by_axes((1, 1, 1, 2, 2, 2, 0, 0))),
+    "other_axes": ("axes.rotate", {"dim": 32, "axis": OF_32, "layout": "half"}, by_axes([0] * 6 + [1] * 5 + [2] * 5)),
+    "rows_and_columns_exchanged": (
+        "axes.rotate",
+        {"dim": 32, "axis": OF_32, "layout": "half"},
+        by_axes([0] * 4 + [2] * 6 + [1] * 6),
+    ),
+    "places_for_patches" + LATER: (*IMAGES, partial(by_loops, place=flat)),
+    "grid_of_the_first": (*IMAGES, partial(by_loops, place=six_patches_then_text)),
+    "start_times_interval": (*SPACED, each(lambda at, t, r, c: (t + 2 * at, r, c), interval=3)),
+    "packed_from_one" + LATER: ("position_ids.packed", {}, from_one_later),
+    "part_of_result_zero": (*IMAGES, each(lambda at, t, r, c: (t, 0, c))),
+    "part_of_result_times_2": (*IMAGES, each(lambda at, t, r, c: (2 * t, r, c))),
+    "part_of_result_shifted_by_run": (*IMAGES, each(lambda at, t, r, c: (t + 3 * at, r, c))),
 }
 
 
-@every(OTHERS)
+@every(ALONE)
 def test_what_no_list_of_vectors_holds_is_named(name):
-    asked, settings, wrong = OTHERS[name]
+    asked, settings, wrong = ALONE[name]
     report = check(wrong, asked, **settings)
-    assert [each.name for each in report.diagnosis] == [name], report
+    assert [finding.name for finding in report.diagnosis] == [name], report
+    assert name != "other_axes" or "0 x 6, 1 x 5, 2 x 5" in str(report)
+
+
+@every(["multimodal", "packed"])
+def test_every_mistake_of_parts_may_begin_with_the_second(name):
+    asked = op(f"position_ids.{name}")
+    assert {mistake + LATER for mistake in asked.mistakes} <= further(asked).keys()
+
+
+def test_scattered_wrong_numbers_have_no_law():
+    scattered = np.where(np.arange(90)[:, None] % 31 == 5, [7, 1, 4], 0)
+    report = check(lambda parts: by_loops(parts) + scattered, IMAGES[0], **IMAGES[1])
+    assert not report.diagnosis, report
 
 
 def test_one_number_that_is_not_finite_has_no_name():
@@ -476,7 +456,7 @@ def test_one_number_that_is_not_finite_has_no_name():
     assert "Rows of NaN" not in str(report)
 
 
-@pytest.mark.parametrize("number", [0.0, np.nan])
+@every([0.0, np.nan])
 def test_a_query_without_any_key_is_said_and_no_mistake(number):
     def attend(q, k, v, mask):
         y = op("attention.attend").spec(q.astype(float), k, v, mask=mask, scale=1 / 8)
@@ -487,89 +467,6 @@ def test_a_query_without_any_key_is_said_and_no_mistake(number):
     assert ("a query that sees no key: your output has" in str(report)) == (number != 0)
 
 
-def by_loops(parts, place=None, interval=1, second=2):
-    """The same patch by patch; from image number `second` on `place` gives (time, row, column), and what is the next start."""
-    found, at, images = [], 0, 0
-    for t, h, w in parts.tolist():
-        images, h, w = images + (h > 0), h // 2, w // 2
-        places = [(f, r, c) for f in range(t) for r in range(max(h, 1)) for c in range(max(w, 1))]
-        ids = [(at + f * interval, at + r, at + c) if h else (at + f,) * 3 for f, r, c in places]
-        after = at + (max((t - 1) * interval + 1, h, w) if h else t)
-        if h and images >= second and place:
-            ids, after = place(at, places, ids, after)
-        found, at = found + ids, after
-    return np.array(found)
-
-
-def flat(at, places, ids, after):
-    return [(at + i,) * 3 for i in range(len(ids))], at + len(ids)
-
-
-def six_patches_then_text(at, places, ids, after):
-    grid = [(at, at + i // 3, at + i % 3) for i in range(6)]  # the first image of the probe has 2 rows and 3 columns
-    return grid + [(at + 3 + i,) * 3 for i in range(len(ids) - 6)], at + 3 + len(ids) - 6
-
-
-LATER = "_from_the_second_on"
-IMAGES = {"merge": 2, "convention": "largest"}
-SECOND = [
-    ("multimodal", "places_for_patches" + LATER, IMAGES, partial(by_loops, place=flat)),
-    ("multimodal", "grid_of_the_first", IMAGES, partial(by_loops, place=six_patches_then_text)),
-    (
-        "multimodal",
-        "start_times_interval",
-        IMAGES | {"interval": 3},
-        partial(
-            by_loops,
-            interval=3,
-            second=1,
-            place=lambda at, places, ids, after: ([(t + 2 * at, r, c) for t, r, c in ids], after),
-        ),
-    ),
-    (
-        "packed",
-        "packed_from_one" + LATER,
-        {},
-        lambda lengths: np.concatenate([np.arange(n) + (i > 0) for i, n in enumerate(lengths)]),
-    ),
-]
-
-
-@pytest.mark.parametrize(("name", "mistake", "asked", "fn"), SECOND)
-def test_a_mistake_from_the_second_image_or_document_on_is_named(name, mistake, asked, fn):
-    report = check(fn, f"position_ids.{name}", **asked)
-    assert [finding.name for finding in report.diagnosis] == [mistake], str(report)
-
-
-@pytest.mark.parametrize("name", ["multimodal", "packed"])
-def test_every_mistake_of_parts_may_begin_with_the_second(name):
-    asked = op(f"position_ids.{name}")
-    assert {mistake + LATER for mistake in asked.mistakes} <= further(asked).keys()
-
-
-PARTS = {  # what (time, row, column) becomes in an image that begins at `at`
-    "part_of_result_zero": lambda at, t, r, c: (t, 0, c),
-    "part_of_result_times_2": lambda at, t, r, c: (2 * t, r, c),
-    "part_of_result_shifted_by_run": lambda at, t, r, c: (t + 3 * at, r, c),
-}
-
-
-@every(PARTS)
-def test_a_wrong_part_of_whole_numbers_has_a_law(name):
-    wrong = partial(by_loops, second=1, place=lambda at, _, ids, after: ([PARTS[name](at, *each) for each in ids], after))
-    report = check(wrong, "position_ids.multimodal", **IMAGES)
-    assert [each.name for each in report.diagnosis] == [name], report
-
-
-def test_scattered_wrong_numbers_have_no_law():
-    scattered = np.where(np.arange(90)[:, None] % 31 == 5, [7, 1, 4], 0)
-    report = check(lambda parts: by_loops(parts) + scattered, "position_ids.multimodal", **IMAGES)
-    assert not report.diagnosis, report
-
-
 def test_a_mask_that_is_added_is_read_as_booleans():
-    def added(query_positions, key_positions):
-        seen = key_positions[..., None, :] <= query_positions[..., :, None] + 1
-        return np.where(seen, 0, -1e9).astype(np.float32)
-
-    assert [each.name for each in check(added, "attention.causal_mask").diagnosis] == ["sees_one_ahead"]
+    added = placed(lambda o, q, k: np.where(o <= 1, 0, -1e9).astype(np.float32))
+    assert [finding.name for finding in check(added, CAUSAL).diagnosis] == ["sees_one_ahead"]
