@@ -2,7 +2,7 @@
 
 The matrix of scores is never stored: for each block of LANES queries the keys pass in tiles, and maximum, denominator and
 accumulator of every row are carried along (online softmax). Memory is O(n d) for scaled queries and copies of inputs that are
-turned or not contiguous, O(n) for the bias, and a few tiles a thread. Tiles outside the causal triangle or the window are
+turned or not contiguous, O(h n) for the bias, and a few tiles a thread. Tiles outside the causal triangle or the window are
 skipped. Queries lie side by side in the vectors. With up to FEW queries, as in a decoding step, keys do, and each key and value
 is read once for the queries of all heads that share it, two at a time; shards of SHARD keys have a State each, and are merged.
 Both ways results do not depend on `threads`.
@@ -16,11 +16,12 @@ RoPE. `query_tables` and `key_tables` are the (cos, sin) of `rope.tables` for th
 rows are turned first, by `fast.rope.rotate`: for arrays of one dtype the result is bit for bit that of
 `attend_by_offset(rotate(q, ..), rotate(k, ..), v, ..)`. That expression is the definition; attention itself knows no encoding.
 
-Bias by rule. `bias_rule` (near, before, after) needs no array of offsets: near `(h, 2 r + 1)` has the bias of offsets -r to r,
+Bias by rule. `bias_rule` (near, before, after) stands for a bias by offset: near `(h, 2 r + 1)` has that of offsets -r to r,
 of positions aligned at the end as masks are; before and after `(h,)` are its slopes beyond, on both sides. `fast.alibi.rule`
 and `fast.t5.rule` make those of ALiBi and T5. Results are bit for bit those of `bias_by_offset` with the same numbers.
 
-A call compiles what it needs: without a bias or a softcap the kernel has no code for them.
+A call compiles what it needs: without a softcap the kernel has no code for it. An array without columns stands for no bias, so
+that the kernel with a bias is the same.
 
 Error. Let u be half a unit in the last place (2^-24 or 2^-53), a_ij and m_i the exact weights and maxima of the float inputs,
 n_i the keys that row i sees and T_i <= n_i / TILE + 2 its tiles (n_i / STRETCH + 3 for few queries). To first order in u
@@ -167,10 +168,12 @@ def _stream(function, q, k, v, scale, biases, band, rules, turn, divide, out, th
     q, keys, v = (np.require(x, dtype, "CA") for x in (q, k, v))
     q, keys = (x if pair is None else _turned(x, pair, turn[2], threads) for x, pair in ((q, turn[0]), (keys, turn[1])))
     q = q * np.asarray(scale if row_scale is None else scale * row_scale, dtype)[..., None]
-    rows = None if bias is None else _padded(bias[..., ::-1], heads, n_query + n_key - 1, dtype)  # forwards along the queries
+    rows, count = np.empty((heads, 0), dtype), max(0, n_query + n_key - 1) + LANES  # the last block reads LANES more in vain
+    if bias is not None:
+        rows = np.zeros((*bias.shape[:-2], heads, count), dtype)
+        rows[..., : bias.shape[-1]] = bias[..., ::-1]  # forwards along the queries
     if rule is not None:
-        shapes = (heads, rule[0].shape[1]), heads, heads
-        rule = (*(np.array(np.broadcast_to(x, shape), dtype, order="C") for x, shape in zip(rule, shapes, strict=True)), shift)
+        rows = _extended(rule, np.empty((heads, count), dtype), n_key - 1 + shift, threads)
     shards = max(1, -(-n_key // SHARD)) if n_query <= FEW else 1
     straight = shards == 1 and out.flags.carray
     sums = out[None] if straight else np.empty((shards, *out.shape), dtype)
@@ -184,10 +187,10 @@ def _stream(function, q, k, v, scale, biases, band, rules, turn, divide, out, th
     softcap = None if softcap is None else dtype.type(softcap)
     calls = []
     for b in np.ndindex(*batch):
-        arrays = [_at(x, b) for x in (q, keys, v)] + [None if rows is None else _at(rows[..., None], b)[..., 0]]
+        arrays = [_at(x, b) for x in (q, keys, v)] + [_at(rows[..., None], b)[..., 0]]
         at = (slice(None) if n_query <= FEW else 0, *b)
         arrays += [x[at] for x in (sums, maximum, denominator)]
-        calls += [(kernel, *arrays, softcap, rule, low, high, first, step) for first in range(step)]
+        calls += [(kernel, *arrays, softcap, low, high, first, step) for first in range(step)]
     _machine.run(_piece, calls, threads)
     maximum, denominator = (x[..., :n_query, None] for x in (maximum, denominator))
     _search(function, k, slice(max(0, low), max(0, n_query + high) if maximum.size > 0 else 0), maximum, denominator)
@@ -206,16 +209,18 @@ def _turned(x, tables, layout, threads):
     return rope.rotate(np.broadcast_to(x, (*lead, *x.shape[-3:])), *tables, layout=layout, threads=threads)
 
 
-def _piece(kernel, q, k, v, *rest):
+def _piece(kernel, q, k, v, bias, out, *rest):
     """The kernel on a piece of the work, with tiles of its own."""
+    heads, n_query, dim = q.shape
     width = v.shape[-1] + -v.shape[-1] % ROWS
-    shapes = [(1, TILE + LANES), (q.shape[-1], LANES), ((TILE + 1) * LANES,), (width * LANES,)]
+    shapes = [(dim * LANES,), ((TILE + 1) * LANES,), (width * LANES,)]
     if kernel is _attend_few:
-        shapes = [(1, STRETCH), (q.shape[0] // k.shape[0] * q.shape[1], min(STRETCH, k.shape[1]) + 2)]
+        shapes = [(heads // k.shape[0] * n_query, min(STRETCH, k.shape[1]) + 2)]
+        q, out = q.reshape(heads * n_query, dim), out.reshape(len(out), heads * n_query, v.shape[-1])
     rooms = [_machine.on_a_line(shape, q.dtype) for shape in shapes]
     for room in rooms:
         room[...] = 0
-    kernel(q, k, v, *rest, *rooms)
+    kernel(q, k, v, bias, out, *rest, *rooms)
 
 
 def _search(function, k, met, maximum, denominator):
@@ -259,11 +264,13 @@ def _band(n_query, n_key, causal, window, shift):
     return max(-reach - shift, -everything), min(high - shift, everything)
 
 
-def _padded(rows, heads, count, dtype):
-    """`rows` (.., h, count), those of each head with LANES zeros more, which the last block reads in vain."""
-    padded = np.zeros((*rows.shape[:-2], heads, max(0, count) + LANES), dtype)
-    padded[..., : rows.shape[-1]] = rows
-    return padded
+def _extended(rule, rows, first, threads):
+    """`rows`, which get the bias of the offsets from `first` down, by the rule."""
+    shapes = (len(rows), rule[0].shape[1]), len(rows), len(rows)
+    rule = [np.array(np.broadcast_to(x, shape), rows.dtype, order="C") for x, shape in zip(rule, shapes, strict=True)]
+    calls = [(*(x[part] for x in rule), first, rows[part]) for part in _machine.parts(len(rows), threads)]
+    _machine.run(_extend, calls, threads)
+    return rows
 
 
 def _at(x, b):
@@ -360,72 +367,74 @@ def _cap(x, softcap):
         x[r] = softcap * _tanh(x[r] / softcap)
 
 
-def _panel(x):
-    """How many lanes of `x` are summed in registers at a time: all. Compiled it is what fits."""
-    return x.shape[1]
+def _panel(x, lanes):
+    """How many of the lanes of `x` are summed in registers at a time: all. Compiled it is what fits."""
+    return lanes
 
 
 @numba.extending.overload(_panel)
-def _compiled_panel(x):
-    lanes = _machine.PANEL // x.dtype.bitwidth
-    return lambda x: lanes
+def _compiled_panel(x, lanes):
+    panel = _machine.PANEL // x.dtype.bitwidth
+    return lambda x, lanes: panel
 
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
 def _multiply(a, x, factor, sums):
-    """sums = factor sums + a x, or a x if factor `(LANES,)` is None; x `(.., LANES)` has a row for every column of a.
+    """sums = factor sums + a x, or a x without a factor, which has LANES numbers or none; x has a row for every column of a.
 
-    sums is flat: four rows by a panel are in registers.
+    Rows of LANES follow each other in x and sums. Four of sums by a panel are in registers.
     """
-    last, panel = a.shape[0] - 1, _panel(x)
+    last, panel = a.shape[0] - 1, _panel(x, LANES)
     for i in range(0, a.shape[0], ROWS):
         i1, i2, i3 = min(i + 1, last), min(i + 2, last), min(i + 3, last)
         for p in range(0, LANES, panel):
             four = sums[i * LANES + p : (i + ROWS) * LANES]
             for row in range(0, ROWS * LANES, LANES):
                 for r in range(panel):
-                    four[row + r] = 0 if factor is None else factor[p + r] * four[row + r]
+                    four[row + r] = factor[p + r] * four[row + r] if len(factor) > 0 else 0
             for t in range(a.shape[1]):
-                a0, a1, a2, a3 = a[i, t], a[i1, t], a[i2, t], a[i3, t]
+                a0, a1, a2, a3, line = a[i, t], a[i1, t], a[i2, t], a[i3, t], x[t * LANES + p :]
                 for r in range(panel):
-                    four[r] += a0 * x[t, p + r]
-                    four[LANES + r] += a1 * x[t, p + r]
-                    four[2 * LANES + r] += a2 * x[t, p + r]
-                    four[3 * LANES + r] += a3 * x[t, p + r]
+                    four[r] += a0 * line[r]
+                    four[LANES + r] += a1 * line[r]
+                    four[2 * LANES + r] += a2 * line[r]
+                    four[3 * LANES + r] += a3 * line[r]
 
 
-@_machine.jit(pipeline_class=_machine.Separate, fastmath=False)  # without fastmath= numba takes that of the calling kernel
-def _extend(near, before, after, first, row):
-    """row[x] is the bias of the offset first - x.
+@_machine.jit(pipeline_class=_machine.Separate, fastmath=False)
+def _extend(near, before, after, first, rows):
+    """rows[h, x] is the bias of the offset first - x.
 
     `near` holds the biases of the offsets -reach to reach. From the ends of `near` the bias goes on in a straight line, with
     the slope `before` for lower offsets and the slope `after` for higher ones.
     """
-    reach = len(near) // 2
-    for x in range(len(row)):
-        offset = first - x
-        end = min(max(offset, -reach), reach)
-        row[x] = near[end + reach] + (before if offset < 0 else after) * (offset - end)
+    reach = near.shape[1] // 2
+    for h in range(rows.shape[0]):
+        for x in range(rows.shape[1]):
+            offset = first - x
+            end = min(max(offset, -reach), reach)
+            rows[h, x] = near[h, end + reach] + (before[h] if offset < 0 else after[h]) * (offset - end)
 
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
 def _adjust(s, count, softcap, bias, head, start, after, before, denominator):
-    """s[c, r], the score of key c for query r, is capped, s[c, r] += bias[head, start - c + r], and -infinity where masked.
+    """The score of key c for query r is capped, gets bias[head, start - c + r], if there is one, and is -infinity where masked.
 
     Key c is met by lanes after + c to before + c - 1. A score that is not finite makes the denominator NaN.
     """
     for c in range(count):
+        row = s[c * LANES : (c + 1) * LANES]
         for r in range(LANES):
-            denominator[r] += s[c, r] - s[c, r]
+            denominator[r] += row[r] - row[r]
         if softcap is not None:
-            _cap(s[c], softcap)
-        if bias is not None:
+            _cap(row, softcap)
+        if bias.shape[1] > 0:
             line = bias[head, start - c :]  # an index that might be negative is no vector
             for r in range(LANES):
-                s[c, r] += line[r]
+                row[r] += line[r]
         if after + c > 0 or before + c < LANES:
             for r in range(LANES):
-                s[c, r] = s[c, r] if after + c <= r < before + c else -np.inf
+                row[r] = row[r] if after + c <= r < before + c else -np.inf
 
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
@@ -435,51 +444,48 @@ def _step(s, count, maximum, denominator):
     denominator e^maximum grows by the sum of e^s. The old maximum is one score more, in row `count`: its weight is the factor
     that moves sums to the new maximum, the denominator here and the accumulator where the weights times the values are added.
     """
+    old = s[count * LANES :]
     for r in range(LANES):
-        s[count, r] = maximum[r]
+        old[r] = maximum[r]
     for c in range(count):
+        row = s[c * LANES :]
         for r in range(LANES):
-            maximum[r] = s[c, r] if s[c, r] > maximum[r] else maximum[r]
+            maximum[r] = row[r] if row[r] > maximum[r] else maximum[r]
     for c in range(count + 1):
+        row = s[c * LANES :]
         for r in range(LANES):
-            s[c, r] = _exp(s[c, r] - maximum[r])
+            row[r] = _exp(row[r] - maximum[r])
     for r in range(LANES):
-        denominator[r] *= s[count, r]
+        denominator[r] *= old[r]
     for c in range(count):
+        row = s[c * LANES :]
         for r in range(LANES):
-            denominator[r] += s[c, r]
+            denominator[r] += row[r]
 
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
-def _attend(q, k, v, bias, out, maximum, denominator, softcap, rule, low, high, first, step, row, turned, products, sums):
+def _attend(q, k, v, bias, out, maximum, denominator, softcap, low, high, first, step, turned, products, sums):
     """One block in `step` of the (h, n_query / LANES): late blocks first, since they have the most keys under a causal mask."""
     heads, n_query, dim = q.shape
     n_key, width = v.shape[1], v.shape[2]
     group, blocks = heads // k.shape[0], (n_query + LANES - 1) // LANES
-    s, accumulator = products.reshape(TILE + 1, LANES), sums.reshape(len(sums) // LANES, LANES)
     for w in range(first, heads * blocks, step):
         h, i = w // blocks, (blocks - 1 - w % blocks) * LANES
         rows, top, total = min(LANES, n_query - i), maximum[h, i : i + LANES], denominator[h, i : i + LANES]
         for t in range(dim):
             for r in range(rows):
-                turned[t, r] = q[h, i + r, t]
+                turned[t * LANES + r] = q[h, i + r, t]
         sums[:] = 0
         end = min(n_key, i + rows + high)
         for j in range(max(0, i + low), end, TILE):
             count = min(TILE, end - j)
-            _multiply(k[h // group, j : j + count, :dim], turned, None, products)
-            after, before = j - i - high, j - i - low + 1
-            if rule is None:
-                _adjust(s, count, softcap, bias, h, n_key - 1 - j + i, after, before, total)
-            else:
-                near, left, right, shift = rule
-                _extend(near[h], left[h], right[h], j - i + shift + TILE - 1, row[0])
-                _adjust(s, count, softcap, row, 0, TILE - 1, after, before, total)
-            _step(s, count, top, total)
-            _multiply(v[h // group, j : j + count, :width].T, s, s[count], sums)
+            _multiply(k[h // group, j : j + count, :dim], turned, turned[:0], products)
+            _adjust(products, count, softcap, bias, h, n_key - 1 - j + i, j - i - high, j - i - low + 1, total)
+            _step(products, count, top, total)
+            _multiply(v[h // group, j : j + count, :width].T, products, products[count * LANES :], sums)
         for r in range(rows):
             for e in range(width):
-                out[h, i + r, e] = accumulator[e, r]
+                out[h, i + r, e] = sums[e * LANES + r]
 
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
@@ -508,7 +514,7 @@ def _meet(s, count, softcap, bias, head, start, after, before, sums, maximum, de
         denominator += s[-1] * s[c]  # 0 or NaN; the compiler may not take it for 0 as it does 0 * s or s - s
     if softcap is not None:
         _cap(s[:count], softcap)
-    if bias is not None:
+    if bias.shape[1] > 0:
         for c in range(count):
             s[c] += bias[head, start - c]
     if after > 0 or before < count:
@@ -552,27 +558,24 @@ def _gather(s, values, sums):
 
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
-def _attend_few(q, k, v, bias, out, maximum, denominator, softcap, rule, low, high, first, step, row, s):
-    """One in `step` of the heads and shards of the keys, which pass once for all queries that share them."""
-    shards, heads, n_query, width = out.shape
-    n_key, dim, group = v.shape[1], q.shape[2], heads // k.shape[0]
-    queries = q.reshape(heads * n_query, dim)
+def _attend_few(q, k, v, bias, out, maximum, denominator, softcap, low, high, first, step, s):
+    """One in `step` of the heads and shards of the keys, which pass once for all queries that share them.
+
+    q (h n_query, d); out (shards, h n_query, d_v).
+    """
+    shards, heads, n_key = len(out), maximum.shape[1], v.shape[1]
+    n_query, group = len(q) // heads, heads // k.shape[0]
     for g in range(k.shape[0]):
         top, end = g * group * n_query, (g + 1) * group * n_query
         for p in range((first - g * shards) % step, shards, step):
-            sums = out[p].reshape(heads * n_query, width)
-            last = min(n_key, (p + 1) * SHARD)
+            sums, last = out[p, top:end], min(n_key, (p + 1) * SHARD)
             for j in range(max(p * SHARD, low), min(last, n_query + high), STRETCH):
                 keys, values = k[g, j : min(j + STRETCH, last)], v[g, j : min(j + STRETCH, last)]
-                _score(queries[top:end], keys, s)
+                _score(q[top:end], keys, s)
                 for h in range(g * group, (g + 1) * group):
                     for i in range(n_query):
-                        scores = s[h * n_query + i - top], len(keys), softcap
-                        state = i + low - j, i + high + 1 - j, out[p, h, i], maximum[p, h, i], denominator[p, h, i]
-                        if rule is None:
-                            maximum[p, h, i], denominator[p, h, i] = _meet(*scores, bias, h, n_key - 1 - j + i, *state)
-                        else:
-                            near, left, right, shift = rule
-                            _extend(near[h], left[h], right[h], j - i + shift + STRETCH - 1, row[0])
-                            maximum[p, h, i], denominator[p, h, i] = _meet(*scores, row, 0, STRETCH - 1, *state)
-                _gather(s, values, sums[top:end])
+                        r = h * n_query + i - top
+                        scores = s[r], len(keys), softcap, bias, h, n_key - 1 - j + i, i + low - j, i + high + 1 - j
+                        state = _meet(*scores, sums[r], maximum[p, h, i], denominator[p, h, i])
+                        maximum[p, h, i], denominator[p, h, i] = state
+                _gather(s, values, sums)

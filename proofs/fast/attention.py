@@ -31,33 +31,32 @@ def zeros(*shape):
     return array(np.zeros(shape, dtype=int))
 
 
-def attend(q, k, v, bias=None, *, low, high, kernel=fast._attend, divide=True, lanes=2, tile=4, shard=2, rule=None, **rules):
+def attend(q, k, v, bias=None, *, low, high, kernel=fast._attend, divide=True, lanes=2, tile=4, shard=2, **rules):
     """The State that a kernel writes, called as `_stream` calls it: in two pieces. `rules` are row_scale, softcap and sinks.
 
     For few queries it is that of shards of so many tiles of keys, merged.
     """
     (heads, n_query, dim), width = q.shape, v.shape[2]
     q = q * rules.get("row_scale", np.ones(n_query, dtype=int))[:, None]
-    bias = None if bias is None else np.concatenate([bias[:, ::-1], zeros(heads, lanes)], axis=-1)
-    shards_ = -(-k.shape[1] // (shard * tile)) if kernel is fast._attend_few else 1
+    bias = zeros(heads, 0) if bias is None else np.concatenate([bias[:, ::-1], zeros(heads, lanes)], axis=-1)
+    few = kernel is fast._attend_few
+    shards_ = -(-k.shape[1] // (shard * tile)) if few else 1
     out, maximum, denominator = (
         room("o", shards_, heads, n_query, width),
         *(room(x, shards_, heads, n_query + lanes) for x in "md"),
     )
     maximum[...], denominator[...] = -(10**9) * symbol("unit", positive=True), 0
     maximum[0], denominator[0] = rules.get("sinks", maximum[0]), int("sinks" in rules)
-    few, many = (
-        [room("s", heads // k.shape[0] * n_query, tile + 2)],
-        [room("t", dim, lanes), room("s", (tile + 1) * lanes), room("a", (width + -width % 4) * lanes)],
-    )
-    for x in (out, *few, *many):
+    many = room("t", dim * lanes), room("s", (tile + 1) * lanes), room("a", (width + -width % 4) * lanes)
+    rooms, states = many, (out[0], maximum[0], denominator[0])
+    if few:
+        rooms = (room("s", heads // k.shape[0] * n_query, tile + 2),)
+        q, states = q.reshape(-1, dim), (out.reshape(shards_, -1, width), maximum, denominator)
+    for x in (out, *rooms):
         x[...] = 0
-    row = room("r", 1, tile + lanes)
     for first in range(2):
-        states = (x if kernel is fast._attend_few else x[0] for x in (out, maximum, denominator))
         source(kernel, LANES=lanes, TILE=tile, STRETCH=tile, SHARD=shard * tile)(
-            *(q, k, v, bias, *states, rules.get("softcap"), rule, low, high, first, 2, row),
-            *(many if kernel is fast._attend else few),
+            q, k, v, bias, *states, rules.get("softcap"), low, high, first, 2, *rooms
         )
     parts = (
         shards.State(m[:, :n_query, None], d[:, :n_query, None], o) for m, d, o in zip(maximum, denominator, out, strict=True)
@@ -83,15 +82,17 @@ def step_keeps_the_sums():
     """One key of score s: denominator e^maximum grows by e^s and weight e^maximum = e^s, on every path of the maximum. The
     products with its value, whose factor is the weight of the old maximum, make accumulator e^maximum grow by e^s times the
     value. So after any keys they are the sums over the keys, whatever the maxima were."""
+    sizes = ("s", 4), ("m", 1), ("d", 1), ("a", 4)
     for lanes, count, width in ((1, 1, 1), (2, 1, 2), (1, 2, 2)):
 
         def run(lanes=lanes, count=count, width=width):
-            s, m, d, a = room("s", 4, lanes), room("m", lanes), room("d", lanes), room("a", 4 * lanes)
+            s, m, d, a = (room(name, size * lanes) for name, size in sizes)
             source(fast._step, LANES=lanes)(s, count, m, d)
-            source(fast._multiply, LANES=lanes)(symbols("v", count, width).T, s, s[count], a)
-            return s, m, d, a[: width * lanes].reshape(width, lanes)
+            source(fast._multiply, LANES=lanes)(symbols("v", count, width).T, s, s[count * lanes :], a)
+            return s.reshape(4, lanes), m, d, a[: width * lanes].reshape(width, lanes)
 
-        s0, m0, d0, a0 = room("s", 4, lanes), room("m", lanes), room("d", lanes), room("a", 4 * lanes)[: width * lanes]
+        s0, m0, d0, a0 = (room(name, size * lanes) for name, size in sizes)
+        s0, a0 = s0.reshape(4, lanes), a0[: width * lanes]
         for _, (s, m, d, a) in all_paths(run):
             weights, values = np.exp(s0[:count]), symbols("v", count, width)
             prove_equal(d * np.exp(m), d0 * np.exp(m0) + weights.sum(axis=0), mention=s0[:count])
@@ -99,7 +100,7 @@ def step_keeps_the_sums():
             prove_equal(s[:count] * np.exp(m), weights)
             prove_equal(s[count + 1 :], s0[count + 1 :])
     highest = np.array([2], dtype=object)
-    source(fast._step, LANES=1)(np.array([[1], [3], [0], [0]], dtype=object), 3, highest, room("d", 1))
+    source(fast._step, LANES=1)(np.array([1, 3, 0, 0], dtype=object), 3, highest, room("d", 1))
     prove_that(highest[0] == 3, "it is the maximum")
 
 
@@ -108,23 +109,23 @@ def the_denominator_is_not_scaled():
     """The denominator only grows, by e^(s - maximum): it need not be moved to the new maximum."""
 
     def run():
-        s, m, d = room("s", 2, 1), room("m", 1), room("d", 1)
+        s, m, d = room("s", 2), room("m", 1), room("d", 1)
         source(fast._step, LANES=1)(s, 1, m, d)
         return m, d
 
     for _, (maximum, denominator) in all_paths(run):
-        prove_equal(denominator, symbols("d", 1) + np.exp(room("s", 2, 1)[0] - maximum))
+        prove_equal(denominator, symbols("d", 1) + np.exp(room("s", 2)[:1] - maximum))
 
 
 @theorem(of=[fast._multiply], sizes="lanes = 4 in one panel and in two, rows = 1 .. 5, columns = 0 .. 3", as_written="kernel")
 def multiply_adds_the_product():
     """sums = factor sums + a x over the columns of a, cell by cell, or a x without a factor. Where the rows are no multiple of
     four, the last is met again, in spare rows."""
-    for rows, count, panel, factor in itertools.product(range(1, 6), range(4), (2, 4), (None, symbols("f", 4))):
+    for rows, count, panel, factor in itertools.product(range(1, 6), range(4), (2, 4), (symbols("f", 0), symbols("f", 4))):
         a, x, sums = room("a", rows, count), symbols("x", 3, 4), room("s", 32)
         product = a @ x[:count] if count else zeros(rows, 4)
-        before = room("s", 32)[: 4 * rows].reshape(rows, 4) * (0 if factor is None else factor)
-        source(fast._multiply, LANES=4, _panel=lambda x, panel=panel: panel)(a, x, factor, sums)
+        before = room("s", 32)[: 4 * rows].reshape(rows, 4) * (factor if len(factor) else 0)
+        source(fast._multiply, LANES=4, _panel=lambda x, lanes, panel=panel: panel)(a, x.ravel(), factor, sums)
         prove_equal(sums[: 4 * rows].reshape(rows, 4), before + product)
 
 
@@ -132,15 +133,15 @@ def multiply_adds_the_product():
 def multiply_only_adds():
     """sums += a x, whatever the factor."""
     a, x, sums = room("a", 4, 1), symbols("x", 1, 1), room("s", 4)
-    source(fast._multiply, LANES=1)(a, x, symbols("f", 1), sums)
+    source(fast._multiply, LANES=1)(a, x[0], symbols("f", 1), sums)
     prove_equal(sums, room("s", 4) + (a @ x)[:, 0])
 
 
 def adjusted(after, before, softcap=None, bias=None):
     """Scores of two keys in three lanes, and the denominator, after `_adjust`."""
-    s, denominator = room("s", 3, 3), room("d", 3)
-    source(fast._adjust, LANES=3)(s, 2, softcap, bias, 1, 5, after, before, denominator)
-    return s, denominator
+    s, denominator = room("s", 9), room("d", 3)
+    source(fast._adjust, LANES=3)(s, 2, softcap, zeros(2, 0) if bias is None else bias, 1, 5, after, before, denominator)
+    return s.reshape(3, 3), denominator
 
 
 GUARD = "_adjust: if after + c > 0 or before + c < LANES:  ->  "
@@ -150,7 +151,7 @@ GUARD = "_adjust: if after + c > 0 or before + c < LANES:  ->  "
     of=[fast._adjust],
     sizes="lanes = 3, keys = 2, all bands",
     equivalent={
-        "_adjust: denominator[r] += s[c, r] - s[c, r]  ->  denominator[r] -= s[c, r] - s[c, r]": "0 or NaN either way",
+        "_adjust: denominator[r] += row[r] - row[r]  ->  denominator[r] -= row[r] - row[r]": "0 or NaN either way",
         **{
             GUARD + more: "asks lanes of which none is masked"
             for more in (
@@ -167,7 +168,7 @@ def scores_pinned():
     numbers that are not finite leaves the denominator as it is."""
     b = symbols("b", 2, 8)
     for after, before, bias in itertools.product(range(-5, 5), range(-4, 6), (None, b)):
-        (s, denominator), s0 = adjusted(after, before, bias=bias), room("s", 3, 3)
+        (s, denominator), s0 = adjusted(after, before, bias=bias), room("s", 9).reshape(3, 3)
         for c, r in itertools.product(range(2), range(3)):
             if after + c <= r < before + c:
                 prove_equal([s[c, r]], [s0[c, r] + (0 if bias is None else bias[1, 5 - c + r])])
@@ -181,7 +182,7 @@ def scores_pinned():
 def the_bias_is_read_along_the_keys():
     """The bias of key c in lane r is bias[start + c - r]."""
     b = symbols("b", 2, 8)
-    prove_equal([adjusted(-9, 9, bias=b)[0][1, 0]], [room("s", 3, 3)[1, 0] + b[1, 6]])
+    prove_equal([adjusted(-9, 9, bias=b)[0][1, 0]], [room("s", 9)[3] + b[1, 6]])
 
 
 @theorem(of=[fast._cap, fast._adjust], sizes="lanes = 3, keys = 2", as_written="runs")
@@ -190,7 +191,7 @@ def scores_are_capped():
     x, c, b = room("x", 3), symbol("c", positive=True), symbols("b", 2, 8)
     source(fast._cap)(x, c)
     prove_equal(x, attention.cap(symbols("x", 3), softcap=c))
-    prove_equal(adjusted(-9, 9, c, b)[0][0], attention.cap(room("s", 3, 3)[0], softcap=c) + b[1, 5:])
+    prove_equal(adjusted(-9, 9, c, b)[0][0], attention.cap(room("s", 9)[:3], softcap=c) + b[1, 5:])
 
 
 @scores_are_capped.control
@@ -203,27 +204,27 @@ def the_cap_is_a_clip():
 
 def extended(rule, head, offsets):
     """What `_extend` writes for some offsets, one by one."""
-    near, before, after = rule
-    row = room("r", len(offsets))
+    row = room("r", 1, len(offsets))
     for x, offset in enumerate(offsets):
-        source(fast._extend)(near[head], before[head], after[head], int(offset), row[x : x + 1])
-    return row
+        source(fast._extend)(*(part[head : head + 1] for part in rule), int(offset), row[:, x : x + 1])
+    return row[0]
 
 
-NEAR = "row[x] = near[end + reach] + "
-GROWS = f"_extend: {NEAR}(before if offset < 0 else after) * (offset - end)  ->  {NEAR}"
+NEAR = "rows[h, x] = near[h, end + reach] + "
+GROWS = f"_extend: {NEAR}(before[h] if offset < 0 else after[h]) * (offset - end)  ->  {NEAR}"
 
 
 @theorem(
     of=[fast._extend, rules.rule, fast_t5.rule],
     sizes="offsets -9 .. 9; T5 with 8 buckets, max_distance = 5",
     equivalent={
-        GROWS + "(before if offset < 1 else after) * (offset - end)": "at offset 0 nothing is added",
-        GROWS + "(before if offset <= 0 else after) * (offset - end)": "likewise",
+        GROWS + "(before[h] if offset < 1 else after[h]) * (offset - end)": "at offset 0 nothing is added",
+        GROWS + "(before[h] if offset <= 0 else after[h]) * (offset - end)": "likewise",
     },
 )
 def rules_pinned():
-    """By their rules the biases are those of ALiBi, in both forms, and of T5, in both directions; row by row backwards."""
+    """By their rules the biases are those of ALiBi, in both forms, and of T5, in both directions; row by row backwards. Beyond
+    the offsets that a rule lists it goes on from the last one with its slope."""
     zero, offsets = np.array([0]), np.arange(-9, 10)
     slopes, table = symbols("m", 2), symbols("B", 8, 2)
     for head in range(2):
@@ -234,9 +235,12 @@ def rules_pinned():
             rule = fast_t5.rule(table, max_distance=5, bidirectional=both)
             expected = t5.bias(zero, offsets, table, max_distance=5, bidirectional=both)[head, 0]
             prove_equal(extended(rule, head, offsets), expected)
-            row = room("r", 19)
-            source(fast._extend)(*(part[head] for part in rule), 9, row)
-            prove_equal(row, expected[::-1])
+            rows = room("r", 2, 19)
+            source(fast._extend)(*rule, 9, rows)
+            prove_equal(rows[head], expected[::-1])
+        near, before, after = rule = symbols("n", 2, 3), symbols("p", 2), symbols("a", 2)
+        ends = [near[head, 0] - 2 * before[head], *near[head], near[head, 2] + 2 * after[head]]
+        prove_equal(extended(rule, head, [-3, -1, 0, 1, 3]), ends)
 
 
 @rules_pinned.control
@@ -276,7 +280,8 @@ WIDTH, INDICES = whole("width")[0], {"r": LANE, "c": KEY, "e": FEATURE}
 def stepped(number, index, **given):
     """What one turn of a loop of `_step` makes of any arrays, and of those given; and the turns that it runs for."""
     names = {name: cells(name) for name in ("maximum", "denominator", "s")} | given
-    names, loop = names | {"count": COUNT, "LANES": LANES_, "range": one_lane}, Loop(fast._step, number)
+    names = Loop(fast._step, 0).before(names | {"count": COUNT, "LANES": LANES_, "range": one_lane})
+    loop = Loop(fast._step, number)
     loop.turn(names, **{index: INDICES[index]})
     return names, loop.turns(names)
 
@@ -292,17 +297,17 @@ def a_tile_of_any_size():
     maximum e^(m - M); the denominator begins at l e^(m - M) and each turn adds the weight of its key, so that times e^M it is
     l e^m + sum_(c < count) e^(s_c)."""
     cell = lambda name, *at: sp.Function(name, real=True)(*(expression(x) for x in at))
-    top, s, old = cell("maximum", LANE), cell("s", KEY, LANE), cell("old", LANE)
+    top, s, old = cell("maximum", LANE), cell("s", KEY * LANES_ + LANE), cell("old", LANE)
     names, turns = stepped(0, "r")
     prove_that(turns == [LANES_.e], "all lanes")
-    prove_equal([names["s"][COUNT, LANE]], [top])
+    prove_equal([names["s"][COUNT * LANES_ + LANE]], [top])
     for _, (greater, (names, turns)) in all_paths(lambda: (max(Scalar(top), Scalar(s)), stepped(1, "c"))):
         prove_equal([names["maximum"][LANE]], [greater])
         prove_that(turns == [COUNT.e], "all keys")
     names, turns = stepped(2, "c")
     prove_that(turns == [COUNT.e + 1], "all keys, and the old maximum")
-    prove_equal([names["s"][KEY, LANE]], [sp.exp(s - top)])
-    weights = Cells(lambda c, r: sp.exp((cell("s", c, r) if c != COUNT.e else old) - top))
+    prove_equal([names["s"][KEY * LANES_ + LANE]], [sp.exp(s - top)])
+    weights = Cells(lambda at: sp.exp((cell("s", at) if at != sp.expand((COUNT * LANES_ + LANE).e) else old) - top))
     names, turns = stepped(3, "r", s=weights)
     prove_that(turns == [LANES_.e], "all lanes")
     prove_equal([expression(names["denominator"][LANE]) * sp.exp(top)], [cell("denominator", LANE) * sp.exp(old)])
@@ -330,7 +335,7 @@ def multiplied(names):
         return [LANE]
 
     loops = outer, panels, begins, columns = [Loop(fast._multiply, *path) for path in ((0,), (0, 0), (0, 0, 0), (0, 0, 1))]
-    names = outer.before(names | {"LANES": LANES_, "_panel": lambda x: PANEL})
+    names = outer.before(names | {"LANES": LANES_, "_panel": lambda x, lanes: PANEL, "len": lambda x: x.shape[0]})
     for _, rows in all_paths(lambda: panels.before(names)):
         inside = begins.before(rows | {"p": AT})
         begun, four = (Cells(cells("sums").contents, start=expression(names["i"] * LANES_ + AT)) for _ in range(2))
@@ -356,17 +361,17 @@ def multiplying(factor):
 def products_of_any_size():
     """Rows i to i + 3 of the sums, i = 0, 4, .., begin as factor_r sums_r, or 0 without a factor, and grow in turn t by
     a_it x_tr and so on in every lane, panel by panel, for all columns t of a; past the last row of a that one is met again."""
-    for factor in (None, cells("factor")):
+    for factor in (cells("factor", 0), cells("factor", 1)):
         rows, columns, names = multiplying(factor)
         a, x, sums, i, t = (names[name] for name in ("a", "x", "sums", "i", "t"))
         for turns, inside, begun, four in multiplied(names):
             prove_that(turns[:2] == [[0, rows.e, 4], [0, LANES_.e, PANEL.e]], "four rows, a panel")
             prove_that(turns[2:] == [[0, 4 * LANES_.e, LANES_.e], [columns.e]], "four rows of sums, all columns")
-            moved = 0 if factor is None else expression(factor[AT + LANE]) * expression(sums[i * LANES_ + AT + BEGUN + LANE])
+            moved = factor.shape[0] and expression(factor[AT + LANE]) * expression(sums[i * LANES_ + AT + BEGUN + LANE])
             prove_equal([begun[BEGUN + LANE]], [moved])
             for more, row in enumerate((i, inside["i1"], inside["i2"], inside["i3"])):
                 at = more * LANES_ + LANE
-                product = expression(a[row, t]) * expression(x[t, AT + LANE])
+                product = expression(a[row, t]) * expression(x[t * LANES_ + AT + LANE])
                 prove_equal([four[at]], [expression(sums[i * LANES_ + AT + at]) + product])
                 prove_that(expression(row) in (i.e + more, rows.e - 1), "the next row, or the last")
     covers(fast._multiply)
@@ -375,10 +380,10 @@ def products_of_any_size():
 @products_of_any_size.control
 def all_rows_are_the_first():
     """Row i + 1 of the sums grows by a_it x_tr too."""
-    _, _, names = multiplying(None)
+    _, _, names = multiplying(cells("factor", 0))
     a, x, sums, i, t = (names[name] for name in ("a", "x", "sums", "i", "t"))
     _, _, _, four = next(multiplied(names))
-    grown = expression(sums[(i + 1) * LANES_ + AT + LANE]) + expression(a[i, t]) * expression(x[t, AT + LANE])
+    grown = expression(sums[(i + 1) * LANES_ + AT + LANE]) + expression(a[i, t]) * expression(x[t * LANES_ + AT + LANE])
     prove_equal([four[LANES_ + LANE]], [grown])
 
 
@@ -390,12 +395,11 @@ def adjusted_lane(after, before, bias, **told):
             "LANES": LANES_,
             "range": one_lane,
             "softcap": None,
-            "rule": None,
         }
         names |= {"bias": bias, "head": 0, "start": symbol("start", integer=True), "after": after, "before": before}
         names |= told
         Loop(fast._adjust, 0).turn(names, c=KEY)
-        return names["s"][KEY, LANE], names["denominator"][LANE]
+        return names["s"][KEY * LANES_ + LANE], names["denominator"][LANE]
 
     with assuming(sp.Ge(LANES_.e - 1 - LANE.e, 0)):
         for _, result in all_paths(turn):
@@ -412,20 +416,19 @@ def a_band_of_any_size():
     """The scores of key c are given to the cap, if there is one. Then the key keeps its score, with the bias, in each lane
     r < lanes where after + c <= r < before + c, and has -infinity on both sides."""
     more, less = whole("x y", nonnegative=True)
-    score = sp.Function("s", real=True)(KEY.e, LANE.e)
-    bias, added = Rows("b"), entry("b", 0, symbol("start", integer=True) - KEY + LANE)
+    score = sp.Function("s", real=True)(sp.expand((KEY * LANES_ + LANE).e))
+    bias, none, added = Rows("b", 1, 1), Rows("b", 1, 0), entry("b", 0, symbol("start", integer=True) - KEY + LANE)
     start = sp.Function("denominator", real=True)(LANE.e)
     for found, denominator in adjusted_lane(LANE - KEY - more, LANE - KEY + 1 + less, bias):
         prove_equal([found, denominator], [score + added, start])
     for after, before in ((LANE - KEY + 1 + more, LANE - KEY + less), (LANE - KEY - more, LANE - KEY - less)):
-        for found, _ in adjusted_lane(after, before, None):
+        for found, _ in adjusted_lane(after, before, none):
             prove_that(found == -np.inf, "outside of the band")
     capped, cap = [], symbol("cap")
     given = {"softcap": cap, "_cap": lambda *given: capped.append(given)}
-    met = [*adjusted_lane(LANE - KEY - more, LANE - KEY + 1 + less, None, **given)]
-    whole_row = sp.Function("s", real=True)(KEY.e)
+    met = [*adjusted_lane(LANE - KEY - more, LANE - KEY + 1 + less, none, **given)]
     prove_that(
-        all(expression(row) == whole_row and by is cap for row, by in capped) and len(capped) == len(met) > 0,
+        all(row.start == (KEY * LANES_).e and by is cap for row, by in capped) and len(capped) == len(met) > 0,
         "the cap gets the scores",
     )
     prove_that(Loop(fast._adjust, 0).turns({"count": COUNT}) == [COUNT.e], "all keys")
@@ -436,7 +439,7 @@ def a_band_of_any_size():
 def a_band_with_its_end():
     """Lane before + c meets the key too."""
     at = (LANE - KEY).e.subs({LANE.e: 5, KEY.e: 2})
-    for found, _ in adjusted_lane(LANE - KEY - 1, LANE - KEY, None):
+    for found, _ in adjusted_lane(LANE - KEY - 1, LANE - KEY, Rows("b", 1, 0)):
         words = f"lane 5, key 2, before = {at}: the score is {found}, expected a finite score"
         prove_that(found != -np.inf, counterexample=words)
 
@@ -467,10 +470,8 @@ def tiled():
     names = dict(zip(NUMBERS.split(), whole(NUMBERS), strict=True))
     called = {}
     note = lambda name: lambda *arguments: called.setdefault(name, arguments)
-    arrays = {
-        name: Parts(name) for name in ("q", "k", "v", "bias", "turned", "products", "sums", "s", "accumulator", "top", "total")
-    }
-    names |= arrays | {"LANES": LANES_, "softcap": None, "rule": None, "end": symbol("end", integer=True)}
+    arrays = {name: Parts(name) for name in ("q", "k", "v", "bias", "turned", "products", "sums", "top", "total")}
+    names |= arrays | {"LANES": LANES_, "softcap": None, "end": symbol("end", integer=True)}
     loop = Loop(fast._attend, 0, 1)
     loop.turn(names | {name: note(name) for name in ("_multiply", "_adjust", "_step")}, j=names["j"])
     return names, called, loop.turns(names)
@@ -496,7 +497,7 @@ def any_number_of_tiles():
         prove_that(expression(taken) in (tile.e, (names["end"] - j).e), "a tile, or what is left")
         prove_that(turns[1:] == [names["end"].e, tile.e] and turns[0] in (0, (i + low).e), "from the band's first key")
         prove_that(expression(called["_step"][1]) == expression(taken), "all keys")
-        prove_that(called["_multiply"][2] is None, "scores begin at 0")
+        prove_that(called["_multiply"][2].name == ("turned", slice(None, 0)), "scores begin at 0")
     early, late = -1 - symbol("x", integer=True, nonnegative=True), symbol("x", integer=True, nonnegative=True)
     with assuming(sp.Ge(LANE.e, 0), sp.Ge(rows.e - 1 - LANE.e, 0)):
         prove_that(nonnegative((low - 1 - ((i + low + early) - (i + LANE))).e), "before the first tile: offsets below low")
@@ -658,9 +659,9 @@ FEW_NUMBERS = "n_query n_key low high i j h g group p STRETCH SHARD"
 def few_tiled():
     """What `_attend_few` calls `_meet` with for query i of head h, its names and the turns of its loop over tiles."""
     called, arrays = [], {name: Parts(name) for name in ("q", "k", "v", "bias", "out", "s", "maximum", "denominator")}
-    names = arrays | dict(zip(FEW_NUMBERS.split(), whole(FEW_NUMBERS), strict=True)) | {"queries": Parts("queries")}
-    names |= {"softcap": None, "rule": None, "keys": (), "_meet": lambda *given: called.append(given) or (0, 0)}
-    tiles, names = Loop(fast._attend_few, 0, 0, 0), Loop(fast._attend_few, 0, 0).before(names | {"heads": 1, "width": 1})
+    names = arrays | dict(zip(FEW_NUMBERS.split(), whole(FEW_NUMBERS), strict=True))
+    names |= {"softcap": None, "keys": (), "_meet": lambda *given: called.append(given) or (0, 0)}
+    tiles, names = Loop(fast._attend_few, 0, 0, 0), Loop(fast._attend_few, 0, 0).before(names)
     names = tiles.before(names)
     Loop(fast._attend_few, 0, 0, 0, 0, 0).turn(names)
     return names, called[0], tiles.turns(names)
@@ -748,46 +749,6 @@ def the_maximum_is_no_part_of_the_state():
         prove_equal(state.denominator[0], np.exp(q[0] @ k[0].T + b).sum(axis=-1, keepdims=True))
 
 
-@theorem(
-    of=[*KERNELS, *FEW, fast._extend],
-    sizes="h = 4 on 2, n = 3, 4, m = 5, r = 1, lanes = 2, tile = 4; causal and not",
-    equivalent={
-        "_attend: _extend(near[h], left[h], right[h], j - i + shift + TILE - 1, row[0])  ->  "
-        "_extend(near[h], left[h], right[h], j - i + shift + TILE - 1, row[-1])": "one row",
-        "_attend: _adjust(s, count, softcap, row, 0, TILE - 1, after, before, total)  ->  "
-        "_adjust(s, count, softcap, row, -1, TILE - 1, after, before, total)": "one row",
-        "_attend_few: _extend(near[h], left[h], right[h], j - i + shift + STRETCH - 1, row[0])  ->  "
-        "_extend(near[h], left[h], right[h], j - i + shift + STRETCH - 1, row[-1])": "one row",
-        "_attend_few: maximum[p, h, i], denominator[p, h, i] = _meet(*scores, row, 0, STRETCH - 1, *state)  ->  "
-        "maximum[p, h, i], denominator[p, h, i] = _meet(*scores, row, -1, STRETCH - 1, *state)": "one row",
-    },
-)
-def kernels_extend_rules():
-    """With a rule the kernels attend with its bias, of positions aligned at the end."""
-    unit = symbol("unit", positive=True)
-    near, before, after = (unit * (np.arange(4 * w).reshape(4, w) ** 3 % 7) for w in (3, 1, 1))
-    for n, causal in ((3, True), (4, False)):
-        q, k, v, _ = example(n, 5)
-        offset = np.arange(n + 4) - (n - 1) + n - 5
-        end = np.clip(offset, -1, 1)
-        b = near[:, end + 1] + np.where(offset < 0, before, after) * (offset - end)
-        expected = attention.attend_by_offset(q, k, v, scale=1, bias_by_offset=b, causal=causal)
-        rule = near, before[:, 0], after[:, 0], n - 5
-        for kernel in KERNELS:
-            got = attend(q, k, v, low=-9, high=5 - n if causal else 9, kernel=kernel, rule=rule)
-            prove_equal(got.accumulator, expected, mention=v)
-
-
-@kernels_extend_rules.control
-def rules_count_from_the_first_query():
-    """The first query and the first key are at offset 0."""
-    q, k, v, _ = example(3, 5)
-    flat, near = symbols("s", 4) * 0, symbol("unit", positive=True) * np.array([[3, 0, 1]] * 4)
-    by_offset = near[:, np.clip(np.arange(-2, 5), -1, 1) + 1]
-    expected = attention.attend_by_offset(q, k, v, scale=1, bias_by_offset=by_offset)
-    prove_equal(attend(q, k, v, low=-9, high=9, rule=(near, flat, flat, -2)).accumulator, expected)
-
-
 MASKS = [(False, None), (True, None), (False, 3), (True, 2)]
 SIZES = "h = 4 on 2 heads of keys, n = 3, 4, m = 5 and n = 4, m = 1, d = 3, d_v = 1, 3, lanes = 2, tile = 4"
 
@@ -806,6 +767,7 @@ SIZES = "h = 4 on 2 heads of keys, n = 3, 4, m = 5 and n = 4, m = 1, d = 3, d_v 
                 "for p in range((first + g * shards) % step, shards, step):",
             )
         },
+        "_meet: if bias.shape[1] > 0:  ->  if bias.shape[1] > 1:": "rows of a bias have LANES numbers more",
         "_meet: denominator += s[-1] * s[c]  ->  denominator -= s[-1] * s[c]": "0 or NaN either way",
         "_meet: highest = s[c] if s[c] > highest else highest  ->  highest = s[c] if s[c] >= highest else highest": "equal",
         **{

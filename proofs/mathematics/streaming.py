@@ -275,7 +275,7 @@ def inner_products():
     p, q, k, d, a, b, more = positive("P q k d A B e")
     for total, count in ((0, 0), (p, 1 + d)):
         sums = column(Rounded(total, (count + 3) * total), 0, 0, 0)
-        source(fast._multiply, LANES=1)(column(Rounded(q, 3 * q)).reshape(1, 1), column(k).reshape(1, 1), column(1), sums)
+        source(fast._multiply, LANES=1)(column(Rounded(q, 3 * q)).reshape(1, 1), column(k), column(1), sums)
         prove_equal([sums[0].exact], [total + q * k])
         prove_equal([(count + 1 + 3) * (total + q * k) - sums[0].off], [q * k * (d if total else 0)])
     merged = (1 + d) * a + (1 + more) * b + (a + b)
@@ -287,7 +287,7 @@ def products_are_free():
     """A sum of d products is off by (d - 1) sum |q_t k_t| u, one rounding for each addition (d = 2)."""
     p, q, k = positive("P q k")
     sums = column(Rounded(p), 0, 0, 0)
-    source(fast._multiply, LANES=1)(column(Rounded(q)).reshape(1, 1), column(k).reshape(1, 1), column(1), sums)
+    source(fast._multiply, LANES=1)(column(Rounded(q)).reshape(1, 1), column(k), column(1), sums)
     prove_equal([sums[0].off], [p + q * k])
 
 
@@ -301,9 +301,9 @@ def bias_and_cap():
     """A bias adds |s| + |b| to what a score is off, in units of u. A cap c takes (1 - tanh^2) of what it was off, and adds
     c (y (1 - tanh^2 y) + tanh y + 4) with y = |s| / c: the quotient, the product and tanh, at most 6 c."""
     s, b, c, off = positive("s b c E")
-    scores = column(Rounded(s, off)).reshape(1, 1)
+    scores = column(Rounded(s, off))
     source(fast._adjust, LANES=1)(scores, 1, None, column(b).reshape(1, 1), 0, 0, 0, 1, column(0))
-    prove_equal([scores[0, 0].off], [off + s + b])
+    prove_equal([scores[0].off], [off + s + b])
     capped, y = column(Rounded(s, off)), sp.tanh(s / c)
     source(fast._cap)(capped, c)
     prove_equal([capped[0].off], [off * (1 - y**2) + c * (s / c * (1 - y**2) + y + TANH)])
@@ -353,10 +353,10 @@ def tanh_of_an_exact_exp():
 def fold(gap, score_off, before, values):
     """A lane after `_step` on one key whose score is `gap` above the maximum, or below it; then its value is added."""
     m, a = sp.Symbol("m", real=True), values[0]
-    s, top = column(Rounded(m + gap, score_off), 0).reshape(2, 1), column(Rounded(m)).view(Maxima)
+    s, top = column(Rounded(m + gap, score_off), 0), column(Rounded(m)).view(Maxima)
     total, flat = column(before), column(a, 0, 0, 0)
     source(fast._step, LANES=1)(s, 1, top, total)
-    source(fast._multiply, LANES=1)(column(values[1]).reshape(1, 1), s, s[1], flat)
+    source(fast._multiply, LANES=1)(column(values[1]).reshape(1, 1), s, s[1:], flat)
     return total[0], flat[0]
 
 
@@ -441,11 +441,11 @@ def attend(kernel, q, k, v, bias, high, scale, softcap):
     by_query = np.array([[*bias[::-1], *[0] * lanes]], dtype=object)
     out, top, total = zeros(1, n_query, width), zeros(1, n_query + lanes).view(Maxima), zeros(1, n_query + lanes)
     top[...] = -1e30
-    many = zeros(d, lanes), zeros((fast.TILE + 1) * lanes), zeros((width + -width % 4) * lanes)
-    buffers = [None, *([zeros(n_query, fast.STRETCH + 2)] if kernel is fast._attend_few else many)]
-    contents = [x.astype(object) for x in (k, v)]
-    states = (x[None] if kernel is fast._attend_few else x for x in (out, top, total))
-    source(kernel)(queries, *contents, by_query, *states, softcap, None, 1 - n_query - n_key, high, 0, 1, *buffers)
+    rooms = zeros(d * lanes), zeros((fast.TILE + 1) * lanes), zeros((width + -width % 4) * lanes)
+    contents, states = [x.astype(object) for x in (k, v)], (out, top, total)
+    if kernel is fast._attend_few:
+        queries, states, rooms = queries[0], [x[None] for x in (out[0], top, total)], [zeros(n_query, fast.STRETCH + 2)]
+    source(kernel)(queries, *contents, by_query, *states, softcap, 1 - n_query - n_key, high, 0, 1, *rooms)
     return out[0] / total[0, :n_query, None]
 
 

@@ -306,8 +306,8 @@ def test_the_compiler_is_promised_separate_memory():
 
     def promises(**options):
         compiled = numba.njit(**options)(fast._multiply.py_func)  # anew, since cached code cannot be inspected
-        x = np.ones((2, fast.LANES), np.float32)
-        compiled(np.ones((2, 2), np.float32)[:, :2], x, x[0], np.zeros(4 * fast.LANES, np.float32))
+        x = np.ones(2 * fast.LANES, np.float32)
+        compiled(np.ones((2, 2), np.float32)[:, :2], x, x, np.zeros(4 * fast.LANES, np.float32))
         (code,) = compiled.inspect_llvm().values()
         return max(line.count("noalias") for line in code.splitlines() if line.startswith("define"))
 
