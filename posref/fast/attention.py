@@ -205,7 +205,7 @@ def _stream(function, q, k, v, scale, biases, band, rules, turn, divide, out, th
 def _turned(x, tables, layout, threads):
     """`x` rotated; its tables may have more leading axes."""
     lead = np.broadcast_shapes(x.shape[:-3], tables[0].shape[:-3])
-    tables = (table.astype(x.dtype) for table in tables)
+    tables = (table.astype(x.dtype, copy=False) for table in tables)
     return rope.rotate(np.broadcast_to(x, (*lead, *x.shape[-3:])), *tables, layout=layout, threads=threads)
 
 
