@@ -376,26 +376,28 @@ class Kept:
         return by_length("dynamic", self.longest)
 
 
+def turning(choose, settings):
+    """RoPE whose frequencies are chosen by positions: one list, or one per token."""
+
+    def fn(x, positions):
+        angle = (positions[..., None] * choose(positions))[:, None]
+        cos, sin = (settings.get("magnitude", 1.0) * f(angle) for f in (np.cos, np.sin))
+        return np.concatenate([x[..., :8] * cos - x[..., 8:] * sin, x[..., 8:] * cos + x[..., :8] * sin], axis=-1)
+
+    return fn
+
+
 @pytest.mark.parametrize("kind", BY_LENGTH)
 def test_frequencies_follow_the_length_that_is_asked(kind):
     op, settings = presets.op_and_settings(BY_LENGTH[kind])
-    magnitude = settings.get("magnitude", 1.0)
-
-    def turning(choose):
-        def fn(x, positions):
-            theta = choose(int(positions.max()) + 1)
-            angle = positions[:, None, :, None] * theta
-            cos, sin = magnitude * np.cos(angle), magnitude * np.sin(angle)
-            return np.concatenate([x[..., :8] * cos - x[..., 8:] * sin, x[..., 8:] * cos + x[..., :8] * sin], axis=-1)
-
-        return fn
-
+    kept = Kept()
     if kind == "dynamic":
-        check(turning(Kept()), op, **settings).require()
+        check(turning(lambda p: kept(int(p.max()) + 1), settings), op, **settings).require()
     for limit in (2047, 2048, 30000):
-        check(turning(lambda length: by_length(kind, length)), op, **settings, max_position=limit).require()
+        right = turning(lambda p: by_length(kind, int(p.max()) + 1), settings)
+        check(right, op, **settings, max_position=limit).require()
     for wrong, name in ((2048, "length_ignored"), (4096, "always_long")):
-        report = check(turning(lambda length, wrong=wrong: by_length(kind, wrong)), op, **settings, max_position=3000)
+        report = check(turning(lambda p, wrong=wrong: by_length(kind, wrong), settings), op, **settings, max_position=3000)
         assert not report.ok
         assert name in [finding.name for finding in report.diagnosis]
 
@@ -405,14 +407,11 @@ def test_which_list_is_wrong_is_told_at_another_length(lists):
     """Beyond the trained length alone, lists exchanged and one list always give the same numbers."""
     op, settings = presets.op_and_settings(BY_LENGTH["longrope"])
 
-    def fn(x, positions):
-        theta = by_length("longrope", 4096 if lists[int(positions.max()) >= 2048] == "long" else 8)
-        angle = positions[:, None, :, None] * theta
-        cos, sin = settings["magnitude"] * np.cos(angle), settings["magnitude"] * np.sin(angle)
-        return np.concatenate([x[..., :8] * cos - x[..., 8:] * sin, x[..., 8:] * cos + x[..., :8] * sin], axis=-1)
+    def chosen(positions):
+        return by_length("longrope", 4096 if lists[int(positions.max()) >= 2048] == "long" else 8)
 
-    report, name = check(fn, op, **settings), {"short": "length_ignored", "long": "always_long"}.get(lists[1], "")
-    name = "lists_exchanged" if lists[0] != lists[1] else name
+    report = check(turning(chosen, settings), op, **settings)
+    name = "lists_exchanged" if lists[0] != lists[1] else "always_long"
     assert [finding.name for finding in report.diagnosis] == [name], report
     assert len(report.advice) == len({*report.advice}) > 0
     assert not any(name in line for line in report.ambiguous)
@@ -430,14 +429,12 @@ LENGTHS = {  # of positions, the length by which each token is turned
 def test_another_length_is_named(kind, name):
     op, settings = presets.op_and_settings(BY_LENGTH[kind])
 
-    def fn(x, positions):
+    def chosen(positions):
         lengths, places = np.unique(LENGTHS[name](positions), return_inverse=True)
-        theta = np.array([by_length(kind, int(length)) for length in lengths])[places.reshape(positions.shape)]
-        cos, sin = (settings.get("magnitude", 1.0) * f((positions[..., None] * theta)[:, None]) for f in (np.cos, np.sin))
-        return np.concatenate([x[..., :8] * cos - x[..., 8:] * sin, x[..., 8:] * cos + x[..., :8] * sin], axis=-1)
+        return np.array([by_length(kind, int(length)) for length in lengths])[places.reshape(positions.shape)]
 
     other = "changes_late" if (kind, name) == ("longrope", "length_one_less") else name
-    assert [finding.name for finding in check(fn, op, **settings).diagnosis] == [other]
+    assert [finding.name for finding in check(turning(chosen, settings), op, **settings).diagnosis] == [other]
 
 
 def test_the_rotation_of_another_layer_is_named():

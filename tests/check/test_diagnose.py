@@ -33,7 +33,7 @@ def test_golden_values_pass(case):
         assert report.ok is (model in case.models), report
 
 
-@every(OTHERS, name=lambda case: case.id, parts=4)
+@every(OTHERS, name=lambda case: case.id, parts=8)
 def test_other_operations_pass(case):
     assert diagnose(case, case.expected, dtype="f64").ok
 
@@ -70,7 +70,7 @@ def compared(case):
         json.dumps(report.as_dict(), allow_nan=False)
 
 
-@every([case for case in OTHERS if case.cond is None], name=lambda case: case.id, parts=4)
+@every([case for case in OTHERS if case.cond is None], name=lambda case: case.id, parts=8)
 def test_exact_cases_take_integers(case):
     if case.expected.dtype.kind == "i":
         for dtype in (np.int32, np.int64):
