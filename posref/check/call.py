@@ -49,7 +49,8 @@ class Caller:
         self.dtype = self.given = ""
         self.result: Any = None
         self.strided, self.slices = False, list[str]()
-        kinds, bound = _parameters(fn), bound_names(fn)
+        kinds = {p.name: p.kind for p in parameters_of(fn) if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
+        bound = bound_names(fn)
         self.received = [name for name in op.given if name not in bound]
         self.own, self.by_name = kinds.keys(), {name for name in op.given if kinds.get(name) is inspect.Parameter.KEYWORD_ONLY}
         self.named = kinds.keys() - bound - set(op.given)
@@ -238,18 +239,12 @@ def _entry(result: Any, of: Any) -> Any:
     return getattr(result, of) if of in getattr(result, "_fields", ()) else result
 
 
-def signature(fn: Any) -> inspect.Signature:
-    """That of the function, or of what a module of torch calls. TypeError or ValueError where it has none."""
-    return inspect.signature(fn.forward if callable(getattr(fn, "forward", None)) else fn)
-
-
-def _parameters(fn: Any) -> dict[str, Any]:
-    """The arguments that a function takes by name, with their kinds; none of one that does not say."""
+def parameters_of(fn: Any) -> list[inspect.Parameter]:
+    """The parameters of a function, or of what a module of torch calls; none of a function that does not say."""
     try:
-        parameters = signature(fn).parameters.values()
+        return [*inspect.signature(fn.forward if callable(getattr(fn, "forward", None)) else fn).parameters.values()]
     except (TypeError, ValueError):
-        return {}
-    return {p.name: p.kind for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
+        return []
 
 
 def bound_names(fn: Any) -> set[str]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posref.check.call import Caller, Misbehaved, bound_names, output, signature
+from posref.check.call import Caller, Misbehaved, bound_names, output, parameters_of
 from posref.ops import Arguments, Op, op
 from posref.pairing import join, split
 
@@ -42,13 +42,10 @@ class Convention(NamedTuple):
 
 def recognised(fn: Callable[..., Any]) -> Convention | None:
     """The convention of a function, by the names of its parameters; None for `fn(x, positions)` and what says nothing."""
-    try:
-        parameters = signature(fn).parameters
-    except (TypeError, ValueError):
-        return None
-    names = tuple(parameters)
+    parameters = parameters_of(fn)
+    names = tuple(p.name for p in parameters)
     tables = tuple(name for name in names if name in ("cos", "sin", *COMPLEX, *ANGLES))
-    required = {p.name for p in parameters.values() if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+    required = {p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
     behind = [name for name in names if name in required and name not in tables]
     rotated = (names[: names.index(tables[0])] or tuple(behind[:1])) if tables else ()
     single = len(tables) == 1 and tables[0] in (*COMPLEX, *ANGLES) and tables[0] in required
@@ -215,11 +212,7 @@ def _read_alone(caller: Caller, probe: Arguments, right: np.ndarray, words: str,
 
 def of_a_pair(fn: Any) -> list[Callable[..., Any]] | None:
     """`fn(q, k, positions)`, which rotates both, as `fn(x, positions)` for each; None for any other function."""
-    try:
-        parameters = signature(fn).parameters.values()
-    except (TypeError, ValueError):
-        return None
-    names = [p.name for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+    names = [p.name for p in parameters_of(fn) if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
     if len(names) != 3 or [name for name in names if "pos" in name] != names[2:]:
         return None
     return [lambda x, positions: fn(x, -x, positions)[0], lambda x, positions: fn(-x, x, positions)[1]]
@@ -227,10 +220,7 @@ def of_a_pair(fn: Any) -> list[Callable[..., Any]] | None:
 
 def of_keyword(fn: Any, told: list[str]) -> Any:
     """`fn(x, positions)` of `fn(x, *, input_pos)`, which takes positions by keyword alone; any other function as it is."""
-    try:
-        parameters = signature(fn).parameters.values()
-    except (TypeError, ValueError):
-        return fn
+    parameters = parameters_of(fn)
     names = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and "pos" in p.name]
     if len(names) != 1 or sum(p.kind is not p.KEYWORD_ONLY for p in parameters) != 1 or names[0] in bound_names(fn):
         return fn
@@ -268,14 +258,10 @@ _PAST = re.compile(r"past|offset|start|cache|prev")
 def of_lengths(fn: Any, asked: Op, said: bool) -> Callable[..., Any] | None:
     """`fn(n_query, n_key)`, `fn(n_query, past)` or `fn(n)` as one that receives the number of positions in the place of each
     array of positions; None for any other function. `said`: the caller says that it receives no positions."""
-    try:
-        parameters = signature(fn).parameters.values()
-    except (TypeError, ValueError):
-        return None
-    settings = signature(asked.spec).parameters.keys() - set(asked.given)
-    placed = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name not in settings]
+    settings = {p.name for p in parameters_of(asked.spec)} - set(asked.given)
+    placed = [p for p in parameters_of(fn) if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name not in settings]
     first, second, *_ = [*(p.name for p in placed), "", ""]
-    if not said and not _LENGTH.search(first):
+    if not parameters_of(fn) or not (said or _LENGTH.search(first)):
         return None
     if asked.given[0] == "positions":
         return fn  # type: ignore[no-any-return]
@@ -297,10 +283,7 @@ def of_two_tables(fn: Any, asked: Op, a: Arguments, to: Any, told: list[str]) ->
     as one that returns those of the pairs. Any other function as it is."""
     if asked.name != "rope.tables":
         return fn
-    try:
-        names = [p.name for p in signature(fn).parameters.values() if p.default is p.empty]
-    except (TypeError, ValueError):
-        names = []
+    names = [p.name for p in parameters_of(fn) if p.default is p.empty]
     x = [(to or (lambda array: array))(np.zeros((1, 1), np.float32))] if len(names) == 2 and "pos" in names[1] else []
 
     def of_pairs(*given: Any, **named: Any) -> Any:
@@ -320,22 +303,16 @@ def of_two_tables(fn: Any, asked: Op, a: Arguments, to: Any, told: list[str]) ->
 
 def makes_its_mask(fn: Any, given: list[str], settings: set[str]) -> bool:
     """Whether a function of these arrays has no parameter for `mask`: neither a name nor room beside the settings it names."""
-    try:
-        parameters = signature(fn).parameters.values()
-    except (TypeError, ValueError):
-        return False
+    parameters = parameters_of(fn)
     room = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     room = [name for name in room if name in given or name not in settings]
     said = any("mask" in p.name or p.kind is p.VAR_POSITIONAL for p in parameters)
-    return "mask" in given and not said and len(room) < len(given)
+    return bool(parameters) and "mask" in given and not said and len(room) < len(given)
 
 
 def of_indices(fn: Any, asked: Op, a: Arguments, to: Any, to_positions: Any) -> Callable[..., Any] | None:
     """A `score_mod` or `mask_mod` as a function of the positions of queries and keys; None for any other function or op."""
-    try:
-        names = tuple(signature(fn).parameters)
-    except (TypeError, ValueError):
-        return None
+    names = tuple(p.name for p in parameters_of(fn))
     if names[-2:] != ("q_idx", "kv_idx") or len(names) not in (4, 5) or asked.given != ("query_positions", "key_positions"):
         return None
     to = to or (lambda array: array)

@@ -77,7 +77,7 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
     if got.shape != right.shape:
         return
     wrong = ratios(got, right, question.tolerance[question.models[-1]]) > 1
-    marks, whole = np.isin(right, (0, 1)).all(), np.asarray(question.op.spec(**question.a)).dtype.kind in "iu"
+    marks, whole = np.isin(right, (0, 1)).all(), question.kind in "iu"
     values = np.unique((got - whole * right)[wrong])  # whole numbers that are all off by one number show that number alone
     if wrong.sum() < MARKS if marks else len(values) < LEAST:
         return

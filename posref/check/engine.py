@@ -94,6 +94,11 @@ class Question:
         return model_of(model).c_amp * self.op.inside(self.a) + model_of(model).c_phase * self.op.spectral(self.a)
 
     @cached_property
+    def kind(self) -> str:
+        """The kind of the right answer's dtype: "b" of booleans, "i" or "u" of whole numbers, "f" of numbers."""
+        return np.asarray(self.op.spec(**self.a)).dtype.kind
+
+    @cached_property
     def wrong(self) -> dict[str, np.ndarray]:
         """The answer of every mistake that has a place here."""
         answers = {name: self.answer(name, mistake.wrong) for name, mistake in self.op.mistakes.items()}

@@ -195,7 +195,7 @@ def stages(question: Question, got: np.ndarray | None = None) -> Iterator[Iterat
     yield chain(axes, fitted.along_heads(question, groups), _band(question, got))
     if got is None or in_several_places(question, got):
         yield (each for called, names in groups for each in _changed(called, names, arrays[names[0]], AT_ENDS))
-    if question.right.ndim > 1 and _whole(question):
+    if question.right.ndim > 1 and question.kind in "iu":
         yield _of_result(ENDS_MOVED)
 
 
@@ -206,7 +206,7 @@ def in_16_bits(question: Question, got: np.ndarray) -> Iterator[Named]:
     a, remedy = question.a, "Keep positions, and what is computed with them, in float32."
     names = [name for name in PLACED if isinstance(a.get(name), np.ndarray)]
     settings = [name for name, value in a.items() if type(value) is float and name not in CONSTANTS]
-    for bits, dtype in NARROW.items() if names and not _whole(question) and question.right.size <= fitted.MOST else ():
+    for bits, dtype in NARROW.items() if names and question.kind not in "iu" and question.right.size <= fitted.MOST else ():
         bug = f"positions, and all that is computed with them, are in {dtype}"
         kinds: tuple[tuple[str, str, list[str]], ...] = (
             (f"{dtype}_throughout", bug, settings),
@@ -246,8 +246,7 @@ def hypotheses(question: Question, got: np.ndarray | None = None) -> Iterator[Na
 def _numbers(
     question: Question, got: np.ndarray | None, arrays: dict[str, np.ndarray], groups: list[tuple[str, list[str]]]
 ) -> Iterator[Named]:
-    a = question.a
-    truth = np.asarray(question.op.spec(**a)).dtype.kind == "b"  # few bits: factors of positions fit by accident
+    truth = question.kind == "b"  # few bits: factors of positions fit by accident
     for limit in (each for name, value in arrays.items() for each in _limited(name, value)):
         answer = question.answer(limit[0], limit[1].wrong)
         if got is None or (answer is not None and answer.shape == got.shape and fitted.explains(question, got, answer, CLOSE)):
@@ -270,15 +269,15 @@ def _numbers(
     if got is not None and _at_limits(question, got):
         yield from clipped(got, question.right).items()
     most = got.max() if got is not None else np.nan
-    if _whole(question) and 1 < most < question.right.max():
+    if question.kind in "iu" and 1 < most < question.right.max():
         again = int(most) + 1
         words = f"the numbers of the result begin again at {again}"
         yield _mistake(f"result_modulo_{again}", result(lambda y: y % again), words, "Take no remainder.")
-    if _whole(question):
+    if question.kind in "iu":
         for bits, dtype in NARROW.items():
             words = f"the result is held in {dtype}, which has {bits} bits for whole numbers"
             yield _mistake(f"result_in_{dtype}", _in_bits(bits), words, "Keep it in int32 or int64.")
-    yield from _of_result(WHOLE if _whole(question) else REAL)
+    yield from _of_result(WHOLE if question.kind in "iu" else REAL)
 
 
 def _of_result(changes: dict[str, tuple[Change, str, str]]) -> Iterator[Named]:
@@ -296,7 +295,7 @@ def _limited(name: str, value: np.ndarray) -> Iterator[Named]:
 
 def _axes(question: Question, got: np.ndarray | None, arrays: dict[str, np.ndarray]) -> Iterator[Named]:
     """Another order along an axis, and axes that are read as each other; one or two wrong bits fit an order by chance."""
-    few = np.asarray(question.op.spec(**question.a)).dtype.kind == "b"
+    few = question.kind == "b"
     if few and got is not None and got.shape == question.right.shape and not in_several_places(question, got):
         return
     for name, value in {**arrays, "result": question.right}.items():
@@ -354,8 +353,7 @@ def _band(question: Question, got: np.ndarray | None) -> Iterator[Named]:
     """The offsets j - i whose keys a mask sees, or hides, where they are all from one number to another."""
     a = question.a
     placed = {"query_positions", "key_positions"} <= a.keys()
-    truth = np.asarray(question.op.spec(**a)).dtype.kind == "b"
-    if got is None or not truth or not (placed or (got.ndim > 1 and got.shape[-1] == got.shape[-2])):
+    if got is None or question.kind != "b" or not (placed or (got.ndim > 1 and got.shape[-1] == got.shape[-2])):
         return
     every = offsets(a, got)
     for chosen, are in ((got != 0, "seen"), (got == 0, "hidden")):
@@ -641,7 +639,7 @@ def _measured(got: np.ndarray, right: np.ndarray) -> float:
 
 def shifts(question: Question) -> Iterator[Named]:
     """The right whole numbers with another one added."""
-    if _whole(question):
+    if question.kind in "iu":
         yield from (_shift(words, shift) for words, shift in _shifts(question.a).items())
         masks = {name: x for name, x in question.a.items() if isinstance(x, np.ndarray) and x.dtype.kind == "b" and x.ndim == 2}
         for name, x in masks.items():
@@ -662,10 +660,6 @@ def _row_shifts(name: str) -> Iterator[Named]:
                 yield _mistake(f"number_of_{entry}_{verb}{'' if everywhere else '_where_True'}", wrong, words, COUNT)
 
 
-def _whole(question: Question) -> bool:
-    return np.asarray(question.op.spec(**question.a)).dtype.kind in "iu"
-
-
 def _shifts(a: Arguments) -> dict[str, int]:
     """Whole numbers of the question by which whole results may be off."""
     sizes = {name: value for name, value in a.items() if type(value) is int and abs(value) > 1}
@@ -681,7 +675,7 @@ def _shift(words: str, shift: int) -> Named:
 
 def with_a_factor(question: Question, got: np.ndarray) -> Iterator[Named]:
     """Each mistake that this data shows, and each step left out, with a factor: the output is so many times its answer."""
-    known = {} if _whole(question) else fitted.factors(question.a)
+    known = {} if question.kind in "iu" else fitted.factors(question.a)
     mistakes = {name: question.op.mistakes[name] for name in question.shown()} if known else {}
     mistakes |= fitted.of_steps(question.op.spec, question.a) if known else {}
     for name, mistake in mistakes.items():
@@ -743,7 +737,7 @@ def _relation(question: Question, got: np.ndarray, right: np.ndarray, bound: np.
         shift = np.median(got - right, axis=-1, keepdims=True)
         most = 2 * np.count_nonzero(ratios(got, right, bound) > 1) > got.size  # else the bound may be as large as the constants
         if most and distance(got, right + shift, 2 * bound) <= 1:
-            return ROW + (_runs(shift.ravel()) if _whole(question) and right.ndim == 2 else REMOVED)
+            return ROW + (_runs(shift.ravel()) if question.kind in "iu" and right.ndim == 2 else REMOVED)
     limits = [*clipped(got, right).items()]
     for _, mistake in limits if len(np.unique(got)) >= 3 and right.size > got.size // 2 else ():
         if distance(got, np.asarray(mistake.wrong(lambda: right, {})), 2 * bound) <= 1:

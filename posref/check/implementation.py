@@ -200,8 +200,7 @@ def whole_heads(report: Report, fn: Callable[..., Any], source: Any, layer: Any,
     said = f"in whole heads of {width}, {words}"
     remedy = f"Return the others as they are, and turn and multiply the last {width - first} alone."
     report.failed("heads", said)
-    report.diagnosis.append(Finding("other_features_changed", said, remedy))
-    report.advice.append(remedy)
+    report.found("other_features_changed", said, remedy)
 
 
 def _changed(others: np.ndarray, given: np.ndarray, rotated: int, factor: float) -> str:
@@ -565,8 +564,7 @@ def _of_masked_keys(report: Report, caller: Caller, question: engine.Question, g
                 return
             words = "your output is right where no key is masked; masked keys make it infinite or NaN"
             remedy = "Put -inf into the scores, before the softmax, and select with where: 0 times inf, and inf - inf, are NaN."
-            report.diagnosis.append(Finding("mask_not_finite", words, remedy))
-            report.advice.append(remedy)
+            report.found("mask_not_finite", words, remedy)
 
 
 def _first(report: Report, caller: Caller, question: engine.Question, got: Any) -> bool:

@@ -66,7 +66,7 @@ class Rule(NamedTuple):
 def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
     """Row numbers for positions in some comparisons; else the right mask, or one of a known mistake, or none, that a rule
     limits or opens: the simplest that gives every bit."""
-    if np.asarray(question.op.spec(**question.a)).dtype.kind != "b" or got.shape != question.right.shape or got.ndim < 2:
+    if question.kind != "b" or got.shape != question.right.shape or got.ndim < 2:
         return
     found = _rows_for_positions(question, got)
     yield from found or ranked(question, got)[:1]

@@ -61,6 +61,11 @@ class Report:
     def skipped(self, name: str, detail: str) -> None:
         self.checks.append(Check(name, "skipped", detail))
 
+    def found(self, name: str, sentence: str, remedy: str) -> None:
+        """What explains the output, with what to do."""
+        self.diagnosis.append(Finding(name, sentence, remedy))
+        self.advice.append(remedy)
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON: no NaN and no infinity, a residual that is not finite becomes None."""
         return {"ok": self.ok, **_finite(asdict(self))}

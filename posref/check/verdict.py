@@ -28,7 +28,6 @@ from posref.check.rounded import BITS
 from posref.check.tensors import round_to
 from posref.check.wrong_elements import (
     broadcast,
-    exact,
     not_computed,
     not_finite,
     of_a_part,
@@ -125,7 +124,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         yield indices.reindexed(question, got)  # sines in the place of cosines are another order of features, too
         yield fitted.of_result(question, got, (fitted.MORE,))
         constants = general.relation(question, got, question.models[-1]).startswith(general.ROW)
-        bits = _booleans(question) and not general.in_several_places(question, got)
+        bits = question.kind == "b" and not general.in_several_places(question, got)
         tried = (
             pairs and not constants and not bits and np.isfinite(got).all()
         )  # some pair of mistakes fits one or two wrong bits
@@ -147,8 +146,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         sentence = (
             f"your output {nothing}{'' if got.any() else ' everywhere'}: nothing was computed{_or_of_zeros(question, got)}"
         )
-        report.diagnosis.append(Finding("nothing_computed", sentence, WRITES))
-        report.advice.append(WRITES)
+        report.found("nothing_computed", sentence, WRITES)
         return False
     if question.gauge != "none" and _constant_named(report, question, got):
         return False  # no more than zeros, where a constant may be added to a row
@@ -182,14 +180,12 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
     elif not report.diagnosis and _within_16_bits(question, got):
         report.advice.append(IN_16_BITS)
     if not report.diagnosis and (words := weights.added(question, got)):
-        report.diagnosis.append(Finding("bias_added", f"your output is that of right scores to which {words}", weights.REMEDY))
-        report.advice.append(weights.REMEDY)
+        report.found("bias_added", f"your output is that of right scores to which {words}", weights.REMEDY)
     if not report.diagnosis and (shares := weights.merged(question, got)):
         words, law = shares
         if law:
             sentence = f"your output is that of two parts that are merged: {words}: {law}"
-            report.diagnosis.append(Finding("parts_merged", sentence, weights.MERGE))
-            report.advice.append(weights.MERGE)
+            report.found("parts_merged", sentence, weights.MERGE)
         else:
             report.failed("weights", words)
     return False
@@ -254,7 +250,7 @@ def _same_shape(report: Report, question: Question, got: np.ndarray) -> bool:
 
 def as_booleans(question: Question, got: np.ndarray) -> np.ndarray:
     """A mask that is added, 0 and numbers that hide a key where booleans are asked for, as mask == 0; else as it is."""
-    added = _booleans(question) and (got < 0).any() and ((got == 0) | (got <= HIDDEN)).all()
+    added = question.kind == "b" and (got < 0).any() and ((got == 0) | (got <= HIDDEN)).all()
     return np.where(got == 0, 1.0, 0.0) if added else got
 
 
@@ -273,17 +269,16 @@ def _constant_named(report: Report, question: Question, got: np.ndarray) -> bool
     if not _constant(got) or _constant(question.right):
         return False
     sentence, remedy = f"your output is {got.flat[0]:.10g} everywhere, for inputs that give different numbers", READS
-    if _booleans(question) and got.all():
+    if question.kind == "b" and got.all():
         sentence, remedy = f"{sentence}: every query sees every key, as where this mask is not applied", MASKED
-    report.diagnosis.append(Finding("constant_output", sentence, remedy))
-    report.advice.append(remedy)
+    report.found("constant_output", sentence, remedy)
     return True
 
 
 def _read(found: Found, question: Question, got: np.ndarray) -> Found:
     """Without mistakes in positions, where a mask is True everywhere, or several explain one number: no position was read."""
     others = tuple(each for each in found.fits if each[1].kind != "positions")
-    undecided = (got.all() and _booleans(question)) or len(found.fits) - len(others) > 2
+    undecided = (got.all() and question.kind == "b") or len(found.fits) - len(others) > 2
     return found._replace(fits=others) if _constant(got) and undecided else found
 
 
@@ -300,10 +295,6 @@ def _unchanged(name: str, shape: tuple[int, ...]) -> tuple[str, Mistake, float]:
     """That an input is returned as it is, in the shape of the result."""
     words = f"{name} is returned as it is, in the shape {shape}: every number, in its order"
     return "unchanged", Mistake(lambda f, a: a[name].reshape(np.shape(f(**a))), words, remedy=UNCHANGED), 0.0
-
-
-def _booleans(question: Question) -> bool:
-    return np.asarray(question.op.spec(**question.a)).dtype.kind == "b"
 
 
 def _constant(y: np.ndarray) -> bool:
@@ -374,7 +365,7 @@ def _named(report: Report, question: Question, found: Found, low: str | None = N
         helpful = [
             (name, ratio)
             for name, ratio in found.nearest
-            if 8 * ratio < found.worst and not exact(question) and " at most " not in name and " at least " not in name
+            if 8 * ratio < found.worst and question.kind not in "iub" and " at most " not in name and " at least " not in name
         ]  # what leaves the error is no hint, nor is a limit that does not fit
         report.nearest, report.ruled_out, report.stopped = helpful, found.tried, found.stopped
 

@@ -352,7 +352,7 @@ def worst_element(question: Question, got: np.ndarray, model: str) -> str:
         return f"each element alone is within what rounding in {model} allows, but {together}, three times what is usual"
     most = ratio == ratio.max()
     place = _place(np.where(most, np.abs(got - question.right), -1))
-    rounded = np.isfinite(ratio[place]) and not exact(question)
+    rounded = np.isfinite(ratio[place]) and question.kind not in "iub"
     bound = f" ({ratio[place]:.3g} times what rounding in {model} allows)" if rounded else ""
     wrong, words = ratio > 1, general.relation(question, got, model)
     words = rows_of_an_input(question, got) + (words and f"; {words}")
@@ -362,11 +362,6 @@ def worst_element(question: Question, got: np.ndarray, model: str) -> str:
         f"{_columns(question, wrong)}{_unwritten(question, wrong, got)}{_masked(question, wrong)}{_seen(question, got, wrong)}"
         f"{_one_number(question, got, wrong)}{_frequencies(question, got)}{words}"
     )
-
-
-def exact(question: Question) -> bool:
-    """Whether the right answer is of whole numbers or booleans, which nothing rounds."""
-    return np.asarray(question.op.spec(**question.a)).dtype.kind in "iub"
 
 
 def _columns(question: Question, wrong: np.ndarray) -> str:
@@ -404,7 +399,7 @@ def _masked(question: Question, wrong: np.ndarray) -> str:
 
 def _seen(question: Question, got: np.ndarray, wrong: np.ndarray) -> str:
     """Of a mask: how many wrong keys are seen, how many are hidden, and at which offsets from the query they are."""
-    if np.asarray(question.op.spec(**question.a)).dtype.kind != "b" or not np.isin(got, (0, 1)).all():
+    if question.kind != "b" or not np.isin(got, (0, 1)).all():
         return ""
     seen, count = np.count_nonzero(wrong & (got == 1)), np.count_nonzero(wrong)
     kinds = (seen, "seen that should be hidden"), (count - seen, "hidden that should be seen")

@@ -30,12 +30,8 @@ def select(scores, mask, *, top=3):
     return indexer.select(scores, mask, top=top)
 
 
-def compress(x, gates, bias):
-    return indexer.compress(x, gates, bias)
-
-
-def compress_overlapping(x, gates, bias):
-    return indexer.compress_overlapping(x, gates, bias)
+compress = indexer.compress
+compress_overlapping = indexer.compress_overlapping
 
 
 def block_positions(blocks, *, rate=4):

@@ -9,7 +9,7 @@ import numpy as np
 from posref import attention
 from posref.check import engine, general
 from posref.check.call import Caller, Misbehaved, output
-from posref.check.report import Finding, Report
+from posref.check.report import Report
 from posref.check.stages.later_questions import (
     failed,
     features,
@@ -150,8 +150,7 @@ def _zeros_within_bounds(
         return False
     ((name, mistake),) = _lost_rows(np.where(lost, got, 1), near).items()
     report.failed(name, f"{lost.sum()} of {lost.size} rows are 0")
-    report.diagnosis.append(Finding(name, mistake.bug, mistake.remedy))
-    report.advice.append(mistake.remedy)
+    report.found(name, mistake.bug, mistake.remedy)
     return True
 
 

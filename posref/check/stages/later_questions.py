@@ -116,8 +116,7 @@ def other_weights(report: Report, caller: Caller, question: engine.Question, got
         report.failed("weights", words)
     if law:
         sentence, remedy = weights.LAWS[law]
-        report.diagnosis.append(Finding(law, f"{sentence}: {words}", remedy))
-        report.advice.append(remedy)
+        report.found(law, f"{sentence}: {words}", remedy)
     return bool(words)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from posref.check import engine
 from posref.check.call import Caller, Misbehaved
-from posref.check.report import Finding, Report
+from posref.check.report import Report
 from posref.check.stages.later_questions import later_question, models_after, reshaped
 from posref.check.stages.shapes import extents_that_differ
 from posref.ops import Arguments, Op, probe
@@ -63,8 +63,7 @@ def _asked(
     if places:
         said = " or ".join(_place(start, end, len(keys)) for start, end in places)
         words = f"rows whose {said} are hidden are {' or '.join({*places.values()})}: a tile without a visible key"
-        report.diagnosis.append(Finding("tile_without_a_key", words, SKIP))
-        report.advice.append(SKIP)
+        report.found("tile_without_a_key", words, SKIP)
     report.failed(name, f"some rows are {fault}")
 
 
