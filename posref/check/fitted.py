@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from posref.check.engine import CONSTANTS, NO_ANSWER, Named, Question, ratios
-from posref.ops import Arguments, Mistake, result, using
+from posref.ops import Arguments, Mistake, changing, result, using
 from posref.ops.variation import steps, varied
 from posref.vectors.models import rms
 
@@ -130,7 +130,7 @@ def _of_argument(question: Question, got: np.ndarray, name: str, known: dict[str
         every = (times(name, *each) for each in _plain(measured, known))
         yield from first_that_fits(question, got, every)
     elif shift is not None:
-        every = (_plus(name, c, using(**{name: lambda a, c=c: a[name] + c})) for c in _rounded(shift))
+        every = (_plus(name, c, changing(partial(np.add, c), name)) for c in _rounded(shift))
         yield from first_that_fits(question, got, every)
 
 

@@ -18,7 +18,7 @@ from posref.check.axes import axes as labels_of
 from posref.check.axes import names
 from posref.check.engine import CONSTANTS, Named, Question, distance, ratios, separates, together
 from posref.check.ranged import rounded_to
-from posref.ops import Arguments, Mistake, result, using
+from posref.ops import Arguments, Mistake, changing, result, using
 from posref.ops.common import POSITIONS, rounded
 from posref.ops.probe import PLACED
 
@@ -326,7 +326,7 @@ def _groups(arrays: dict[str, np.ndarray]) -> list[tuple[str, list[str]]]:
 def _changed(called: str, names: list[str], value: np.ndarray, kinds: dict[str, Any]) -> Iterator[Named]:
     """The changes of numbers of this kind, in each of the arrays."""
     for change, (changed, words, remedy) in kinds.get(value.dtype.kind, {}).items():
-        wrong = using(**{name: lambda a, n=name, f=changed: f(a[n]) for name in names})
+        wrong = changing(changed, *names)
         yield _mistake(f"{called}_{change}", wrong, f"{called.replace('all_', 'all ')} {words}", remedy)
 
 
@@ -396,7 +396,7 @@ def _joined(name: str, value: np.ndarray) -> Iterator[Named]:
     last = value.size - 1
     ways = {"after the first": [0, 1], "before the last": [0, last], "in pairs": [*range(0, last + 1, 2)]}
     for words, starts in ways.items() if value.dtype.kind in "iu" else ():
-        wrong = using(**{name: lambda a, starts=starts: np.add.reduceat(a[name], starts)})
+        wrong = changing(partial(np.add.reduceat, indices=starts), name)
         called = f"{name}_joined_{words.replace(' ', '_')}"
         yield _mistake(called, wrong, f"{name} {words} are added up and taken for one", "Use every boundary.")
 
@@ -416,11 +416,16 @@ def _orders(value: np.ndarray, few: bool = False) -> Iterator[tuple[str, int]]:
                 yield order, axis
 
 
+def _of(name: str, change: Change) -> Any:
+    """A change of the result, or of the argument of this name."""
+    return result(change) if name == "result" else changing(change, name)
+
+
 def _in_order(name: str, value: np.ndarray, order: str, axis: int) -> Named:
     (index, words, remedy), axis_name = ORDERS[order], AXES[value.ndim][axis]
     n = value.shape[axis]
     place = (slice(None),) * axis + (index(np.arange(n), n),)
-    wrong = result(lambda y: y[place]) if name == "result" else using(**{name: lambda a: a[name][place]})
+    wrong = _of(name, lambda y: y[place])
     return _mistake(f"{name}_{axis_name}_{order}", wrong, f"the {axis_name.replace('_', ' ')} of {name} {words}", remedy)
 
 
@@ -461,22 +466,19 @@ def _mixed(name: str, value: np.ndarray) -> Iterator[Named]:
             ("heads_and_rows", "(batch, heads, n, d) is read as (batch, n, heads, d)", _heads_as_rows),
             ("rows_and_heads", "(batch, n, heads, d) is read as (batch, heads, n, d)", _rows_as_heads),
         )[: 1 + (heads != rows)]:
-            wrong = result(change) if name == "result" else using(**{name: lambda a, f=change: f(a[name])})
+            wrong = _of(name, change)
             remedy = "Transpose it: a view of another shape moves no numbers."
             yield _mistake(f"{name}_{mixed}_mixed", wrong, f"{name} {words} without a transposition", remedy)
     for axes in _in_memory(value.ndim):
         moved = [axis for axis in range(value.ndim) if axes[axis] != axis]
         before, after = ([value.shape[axis] for axis in each] for each in (moved, [axes[axis] for axis in moved]))
         for called, reshape, words in RESHAPED if before != after and min(before) > 1 else ():
-            changed = partial(reshape, axes=axes)
-            wrong = result(changed) if name == "result" else using(**{name: lambda a, f=changed: f(a[name])})
+            wrong = _of(name, partial(reshape, axes=axes))
             bug = f"{name} is read as if its axes {tuple(before)} {words.format(', '.join(map(str, after)))}"
             part = "" if moved == [value.ndim - 2, value.ndim - 1] else f"axes_{''.join(map(str, axes))}_"
             yield _mistake(f"{name}_{part}{called}", wrong, bug, "Exchange axes by a transposition, not by a reshape.")
     if value.ndim > 1 and value.shape[-1] == value.shape[-2] > 1:
-        wrong = (
-            result(lambda y: y.swapaxes(-1, -2)) if name == "result" else using(**{name: lambda a: a[name].swapaxes(-1, -2)})
-        )
+        wrong = _of(name, lambda y: y.swapaxes(-1, -2))
         yield _mistake(f"{name}_transposed", wrong, f"the last two axes of {name} are exchanged", "Transpose it.")
 
 
@@ -574,12 +576,12 @@ def _positions(question: Question, arrays: dict[str, np.ndarray], truth: bool) -
             f"all_positions_from_the_first_of_{start}", first, f"positions are counted from the first of {start}", COUNT
         )
     for shift in (2, 3, -2, -3) if len(names) == 1 else ():
-        moved = using(**{names[0]: lambda a, s=shift: a[names[0]] + s})
+        moved = changing(partial(np.add, shift), names[0])
         words = f"{names[0]} are too {'large' if shift > 0 else 'small'} by {abs(shift)}"
         name = f"{names[0]}_{'plus' if shift > 0 else 'minus'}_{abs(shift)}"
         yield _mistake(name, moved, words, "Use them as given.", "setting")
     if powers and names and all(arrays[name].dtype.kind in "iu" and arrays[name].min() == 0 for name in names):
-        least = using(**{name: lambda a, n=name: np.maximum(a[n], 1) for name in names})
+        least = changing(partial(np.maximum, 1), *names)
         yield _mistake(f"{' and '.join(names)} at least 1", least, "position 0 is taken for 1", "Use 0 as given.", "setting")
     for power in powers if names else ():
         for words, change in (
@@ -587,7 +589,7 @@ def _positions(question: Question, arrays: dict[str, np.ndarray], truth: bool) -
             ("over", lambda p, c: p / c),
             ("whole_over", lambda p, c: p // int(c)),
         ):
-            wrong = using(**{name: lambda a, n=name, f=change, c=power: f(a[n], c) for name in names})
+            wrong = changing(partial(change, c=power), *names)
             said = {"times": "multiplied by", "over": "divided by", "whole_over": "divided, and rounded down, by"}[words]
             bug, remedy = f"positions are {said} {power:g}", "Use the positions that are given."
             yield _mistake(f"positions_{words}_{power:g}", wrong, bug, remedy, "setting")
@@ -598,7 +600,7 @@ def _positions(question: Question, arrays: dict[str, np.ndarray], truth: bool) -
             yield _mistake(f"coordinates_{called}", wrong, f"each axis reads {words}", "Read the coordinate of the axis.")
     for name in names:
         if arrays[name].ndim > 1 and arrays[name].shape[0] > 1:
-            wrong = using(**{name: lambda a, n=name: np.broadcast_to(a[n].sum(axis=0), a[n].shape)})
+            wrong = changing(lambda p: np.broadcast_to(p.sum(axis=0), p.shape), name)
             yield _mistake(f"{name}_summed_over_batch", wrong, f"{name} are summed over the batch", "Keep the batch axis.")
 
 

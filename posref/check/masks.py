@@ -158,31 +158,23 @@ def _quantities(question: Question) -> dict[str, Quantity]:
     """What a rule may be about, by its words."""
     a, shape = question.a, question.right.shape
     n_query, n_key = shape[-2:]
-    found: dict[str, Quantity] = {
-        "the row of the key less that of the query": lambda a, shape: np.arange(shape[-1]) - np.arange(shape[-2])[:, None],
-        "the row of the key": lambda a, shape: np.arange(shape[-1]),
-        "the row of the query": lambda a, shape: np.arange(shape[-2])[:, None],
-    }
+    sides = "{} of the key less that of the query", "{} of the key", "{} of the query"
+    found = dict(zip([side.format("the row") for side in sides], _sides(_rows), strict=True))
     if {"query_positions", "key_positions"} <= a.keys():
-        found |= {
-            "key - query": lambda a, shape: _lines(a, "key", shape) - _lines(a, "query", shape),
-            "|key - query|": lambda a, shape: np.abs(_lines(a, "key", shape) - _lines(a, "query", shape)),
-            "the position of the key": lambda a, shape: _lines(a, "key", shape),
-            "the position of the query": lambda a, shape: _lines(a, "query", shape),
-        }
+        apart, key, query = _sides(_lines)
+        found |= {"key - query": apart, "|key - query|": lambda a, shape: np.abs(apart(a, shape))}
+        found |= {"the position of the key": key, "the position of the query": query}
         for name in [name for name, width in a.items() if type(width) is int and width > 1]:
-            found[f"key // {name} - query // {name}"] = partial(_parts_apart, size=name)
+            found[f"key // {name} - query // {name}"] = partial(_parts_apart, _lines, name)
     for name, x in a.items():
         if isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype.kind in "iu":
             if n_query == n_key in (x.size, x.sum()):
                 what = name if x.size == n_key else f"the number of the part in {name}"
-                found[f"{what} of the key less that of the query"] = partial(_labels_apart, name=name)
-                found[f"{what} of the key"] = partial(_labels, name=name)
-                found[f"{what} of the query"] = partial(_labels_of_queries, name=name)
-                found[f"the row of the key in its part of {name}"] = partial(_within, name=name)
+                found |= zip([side.format(what) for side in sides], _sides(partial(_labels, name)), strict=True)
+                found[f"the row of the key in its part of {name}"] = partial(_within, name)
             if len(shape) == 3 and x.size == shape[0] and x.max(initial=0) <= n_key:
-                found[f"the row of the key less {name}"] = partial(_beyond, name=name, keys=True)
-                found[f"the row of the query less {name}"] = partial(_beyond, name=name, keys=False)
+                for side, of in enumerate(("key", "query")):
+                    found[f"the row of the {of} less {name}"] = partial(_beyond, name, side)
     return found
 
 
@@ -192,60 +184,59 @@ def _of_chunks(question: Question) -> dict[str, Quantity]:
     widths = {name: width for name, width in a.items() if type(width) is int and 1 < width < n}
     sizes = (*widths, *(size for size in SIZES if size < n and size not in widths.values()))
     found: dict[str, Quantity] = {
-        f"the row of the key // {size} less that of the query // {size}": partial(_rows_of_parts_apart, size=size)
-        for size in sizes
+        f"the row of the key // {size} less that of the query // {size}": partial(_parts_apart, _rows, size) for size in sizes
     }
     if {"query_positions", "key_positions"} <= a.keys():
-        found |= {f"key // {size} - query // {size}": partial(_parts_apart, size=size) for size in sizes if size in SIZES}
-        found |= {f"key - {each} query": partial(_from_one_query, at=at) for each, at in (("first", 0), ("last", -1))}
+        found |= {f"key // {size} - query // {size}": partial(_parts_apart, _lines, size) for size in sizes if size in SIZES}
+        found |= {f"key - {each} query": partial(_from_one_query, at) for each, at in (("first", 0), ("last", -1))}
     return found
 
 
-def _lines(a: Arguments, of: str, shape: tuple[int, ...]) -> Any:
-    p = a[f"{of}_positions"]
-    p = p.reshape(len(p), *[1] * (len(shape) - p.ndim - 1), p.shape[-1]) if p.ndim > 1 else p
-    return p[..., None, :] if of == "key" else p[..., :, None]
+def _sides(of: Callable[[Arguments, tuple[int, ...]], tuple[Any, Any]]) -> tuple[Quantity, Quantity, Quantity]:
+    """What keys have less what queries have, and each alone."""
+    return lambda *x: np.subtract(*of(*x)), lambda *x: of(*x)[0], lambda *x: of(*x)[1]
 
 
-def _beyond(a: Arguments, shape: tuple[int, ...], name: str, keys: bool) -> Any:
-    """How far each row is behind a number that each text has."""
-    places = np.arange(shape[-1]) if keys else np.arange(shape[-2])[:, None]
-    return places - a[name][:, None, None]
+def _rows(a: Arguments, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """Row numbers of keys and of queries."""
+    return np.arange(shape[-1]), np.arange(shape[-2])[:, None]
 
 
-def _parts_apart(a: Arguments, shape: tuple[int, ...], size: Any) -> Any:
+def _lines(a: Arguments, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """Positions of keys and of queries."""
+    key, query = (
+        p.reshape(len(p), *[1] * (len(shape) - p.ndim - 1), p.shape[-1]) if p.ndim > 1 else p
+        for p in (a.key_positions, a.query_positions)
+    )
+    return key[..., None, :], query[..., :, None]
+
+
+def _labels(name: str, a: Arguments, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """The number of each key and of each query: as given, or which of several lengths it lies in."""
+    x = a[name] if a[name].size == shape[-1] else np.repeat(np.arange(a[name].size), a[name])
+    return x, x[:, None]
+
+
+def _beyond(name: str, side: int, a: Arguments, shape: tuple[int, ...]) -> Any:
+    """How far each row, of keys or of queries, is behind a number that each text has."""
+    return _rows(a, shape)[side] - a[name][:, None, None]
+
+
+def _parts_apart(of: Any, size: Any, a: Arguments, shape: tuple[int, ...]) -> Any:
     """By a number, or by the setting of that name."""
-    size = a.get(size, size)
-    return _lines(a, "key", shape) // size - _lines(a, "query", shape) // size
+    key, query = of(a, shape)
+    return key // a.get(size, size) - query // a.get(size, size)
 
 
-def _rows_of_parts_apart(a: Arguments, shape: tuple[int, ...], size: Any) -> Any:
-    size = a.get(size, size)
-    return np.arange(shape[-1]) // size - np.arange(shape[-2])[:, None] // size
-
-
-def _from_one_query(a: Arguments, shape: tuple[int, ...], at: int) -> Any:
+def _from_one_query(at: int, a: Arguments, shape: tuple[int, ...]) -> Any:
     """How far each key is from the first or last query of its text in this step."""
-    return _lines(a, "key", shape) - _lines(a, "query", shape)[..., at, None, :]
+    key, query = _lines(a, shape)
+    return key - query[..., at, None, :]
 
 
-def _labels(a: Arguments, shape: tuple[int, ...], name: str) -> Any:
-    """The number of each key: as given, or which of several lengths it lies in."""
-    x = a[name]
-    return x if x.size == shape[-1] else np.repeat(np.arange(x.size), x)
-
-
-def _labels_of_queries(a: Arguments, shape: tuple[int, ...], name: str) -> Any:
-    return _labels(a, shape, name)[:, None]
-
-
-def _labels_apart(a: Arguments, shape: tuple[int, ...], name: str) -> Any:
-    return _labels(a, shape, name) - _labels_of_queries(a, shape, name)
-
-
-def _within(a: Arguments, shape: tuple[int, ...], name: str) -> Any:
+def _within(name: str, a: Arguments, shape: tuple[int, ...]) -> Any:
     """How many keys before this one, next to it, have its number."""
-    labels = _labels(a, shape, name)
+    labels, _ = _labels(name, a, shape)
     starts = np.flatnonzero(np.diff(labels, prepend=labels[0] - 1))
     return np.arange(labels.size) - np.repeat(starts, np.diff([*starts, labels.size]))
 

@@ -35,6 +35,7 @@ __all__ = [
     "Op",
     "attends",
     "both",
+    "changing",
     "flags",
     "inside",
     "instead",
@@ -158,6 +159,11 @@ def using(**change: Any) -> Wrong:
 
     wrong.change = change  # type: ignore[attr-defined]
     return wrong
+
+
+def changing(change: Callable[[Any], Any], *names: str) -> Wrong:
+    """`change(argument)` in the place of each of these arguments."""
+    return using(**{name: lambda a, n=name: change(a[n]) for name in names})
 
 
 def result(change: Callable[..., Any]) -> Wrong:

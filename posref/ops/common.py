@@ -9,7 +9,7 @@ import numpy as np
 
 from posref import _require, attention, pairing
 from posref.absolute import sinusoidal
-from posref.ops import Mistake, Wrong, inside, missing, using
+from posref.ops import Mistake, Wrong, changing, inside, missing, using
 from posref.rotary import rope
 
 POSITIONS = ("positions", "query_positions", "key_positions", "offsets")
@@ -174,11 +174,7 @@ def _positions(names: list[str]) -> dict[str, Mistake]:
 
 def of_all(names: Sequence[str], mistake: Mistake) -> Mistake:
     """What `wrong` of a mistake does to an array of positions, done to these."""
-    return mistake._replace(wrong=using(**{name: _of(name, mistake.wrong) for name in names}), kind="positions")
-
-
-def _of(name: str, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda a: change(a[name])
+    return mistake._replace(wrong=changing(mistake.wrong, *names), kind="positions")
 
 
 def _in_bits(bits: int) -> Callable[[Any], Any]:
@@ -214,11 +210,10 @@ def _by_offset(compare: Callable[[Any], Any]) -> Wrong:
 def of_the_first(name: str, axis: int) -> Wrong:
     """The first entry of an argument along an axis stands for all others; it has no place where there are none."""
 
-    def first(a: Any) -> Any:
-        x = a[name]
+    def first(x: Any) -> Any:
         return np.broadcast_to(np.take(x, [0], axis), x.shape) if x.ndim >= -axis and x.shape[axis] > 1 else missing()
 
-    return using(**{name: first})
+    return changing(first, name)
 
 
 def _scores(change: Callable[..., Any]) -> Wrong:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from posref.ops import Mistake, inside, instead, missing, result, using
+from posref.ops import Mistake, changing, inside, instead, missing, result, using
 from posref.ops.probe import painted
 from posref.rotary import fope, rope
 
@@ -37,7 +37,7 @@ NAMES = "cos_coefficients", "sin_coefficients"
 
 def _both(change):
     """Other coefficients, C and S alike."""
-    return using(**{name: lambda a, name=name: change(a[name]) for name in NAMES})
+    return changing(change, *NAMES)
 
 
 def _turning(right, a):

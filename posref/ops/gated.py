@@ -5,7 +5,7 @@
 import numpy as np
 
 from posref import attention
-from posref.ops import Mistake, chunks, instead, missing, using
+from posref.ops import Mistake, changing, chunks, instead, missing, using
 from posref.ops.common import in_texts, of_the_first, rounded
 from posref.ops.probe import ending, painted
 from posref.relative import forgetting
@@ -214,9 +214,7 @@ FURTHER = chunks.MISTAKES | {
         ln f = m sigmoid(exp(A) x + b): dt_bias is added after the product with exp(A)
         Every head forgets at a wrong rate.
         Add dt_bias to x, then multiply by exp(A)."""),
-    "read_before_the_update": Mistake(
-        using(**{name: lambda a, name=name: _later(a[name]) for name in ("k", "v", "log_gates")}), only="attend"
-    ).words("""
+    "read_before_the_update": Mistake(changing(_later, "k", "v", "log_gates"), only="attend").words("""
         o_i = q_i . S_{i-1}: the output is read before the state is multiplied by the gate and the token is added
         A token does not see itself, and earlier tokens are one gate too strong.
         Multiply by the gate, add k v^T, then read."""),

@@ -5,7 +5,7 @@
 import numpy as np
 
 from posref import _require, attention
-from posref.ops import Mistake, inside, instead, missing, result, using
+from posref.ops import Mistake, changing, inside, instead, missing, result, using
 from posref.ops.common import of_the_first, per_head
 from posref.ops.probe import keys_at, padded_mask, painted
 from posref.relative import indexer
@@ -14,16 +14,11 @@ from posref.rotary import rope
 
 def scores(q, k, weights, query_positions, key_positions, *, rotary_dim=4, base=10000.0, layout, scale, rotated="first"):
     # rotated: which features of a head turn, the first as in DeepSeek V3.2 or the last as in V4
-    q, k = (
-        rope.rotate(
-            _rotary_first(x, rotary_dim, rotated),
-            *rope.tables(per_head(positions, x), rope.frequencies(rotary_dim, base)),
-            layout=layout,
-            rotary_dim=rotary_dim,
-        )
-        for x, positions in ((q, query_positions), (k, key_positions))
-    )
-    return indexer.scores(q, k, weights, scale=scale)
+    def turned(x, positions):
+        tables = rope.tables(per_head(positions, x), rope.frequencies(rotary_dim, base))
+        return rope.rotate(_rotary_first(x, rotary_dim, rotated), *tables, layout=layout, rotary_dim=rotary_dim)
+
+    return indexer.scores(turned(q, query_positions), turned(k, key_positions), weights, scale=scale)
 
 
 def select(scores, mask, *, top=3):
@@ -165,7 +160,7 @@ MISTAKES = {
         Every token of a block weighs the same.
         Weigh the tokens by the softmax of gates + bias."""),
     "halves_exchanged": Mistake(
-        using(**{name: lambda a, name=name: _exchanged(a[name]) for name in ("x", "gates", "bias")}),
+        changing(_exchanged, "x", "gates", "bias"),
         only="compress_overlapping",
     ).words("""
         the first half of the features enters the token's own block, the second half the next block

@@ -444,11 +444,7 @@ MISTAKES = {
         Perplexity explodes when the first token leaves the window.
         Keep the first tokens."""),
     "future_seen": Mistake(
-        instead(
-            lambda query_positions, key_positions, window, sinks: (
-                1 * ((query_positions[:, None] - key_positions < window) | (key_positions < sinks))
-            )
-        ),
+        lambda f, a: 1 * ((a.query_positions[:, None] - a.key_positions < a.window) | (a.key_positions < a.sinks)),
         only="lambda_mask",
     ).words("""
         the mask is not causal: keys after the query are seen too

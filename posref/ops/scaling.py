@@ -68,33 +68,23 @@ class ByLength(NamedTuple):
 
     def mistakes(self):
         """Those of a program that does not look at the length."""
-        start = f"frequencies of {self.original_length} tokens at most are" if self.long is None else "short list of factors is"
-        longer = int(self.factor * self.original_length)
-        end = f"frequencies of {longer} tokens are" if self.long is None else "long list of factors is"
-        remedy = "Choose the frequencies in every call, by the largest position of the batch and one."
-        exchanged = self._replace(frequencies=self.long, long=self.frequencies)
-        lists = (
-            {}
-            if self.long is None
-            else {
-                "lists_exchanged": _base(
-                    exchanged._at,
-                    f"the long list of factors is used up to {self.original_length} tokens and the short one beyond",
-                    "Wrong at every length.",
-                    "Use the short list up to the trained length, the long one beyond.",
-                )
-            }
+        trained, longer = self.original_length, int(self.factor * self.original_length)
+        if self.long is None:
+            found, start, end = {}, f"frequencies of {trained} tokens at most are", f"frequencies of {longer} tokens are"
+        else:
+            start, end = "short list of factors is", "long list of factors is"
+            exchanged = self._replace(frequencies=self.long, long=self.frequencies)._at
+            words = f"the long list of factors is used up to {trained} tokens and the short one beyond"
+            remedy = "Use the short list up to the trained length, the long one beyond."
+            found = {"lists_exchanged": _base(exchanged, words, "Wrong at every length.", remedy)}
+        words, remedy = (
+            "used whatever the length",
+            "Choose the frequencies in every call, by the largest position of the batch and one.",
         )
-        return lists | {
-            "length_ignored": _base(
-                self.frequencies, f"the {start} used whatever the length", "Right within the trained length.", remedy
-            ),
-            "always_long": _base(
-                self(longer) if self.long is None else self.long,
-                f"the {end} used whatever the length",
-                "Texts within the trained length are a little wrong.",
-                remedy,
-            ),
+        far, late = self(longer) if self.long is None else self.long, "Texts within the trained length are a little wrong."
+        return found | {
+            "length_ignored": _base(self.frequencies, f"the {start} {words}", "Right within the trained length.", remedy),
+            "always_long": _base(far, f"the {end} {words}", late, remedy),
         }
 
     def further(self):
@@ -224,6 +214,17 @@ def _stretch(formula):
     return wrong
 
 
+def _range(base=None, times=1):
+    """The edges of the ramp for another base, or for so many times the trained length."""
+
+    def changed(right):
+        return lambda dim, own, *, original_length, **rest: right(
+            dim, base or own, original_length=times * original_length, **rest
+        )
+
+    return inside(scaling, "yarn_range", changed)
+
+
 def _power_of_the_magnitude(power):
     return result(lambda y, a: y * scaling.yarn_magnitude(a.factor) ** power)
 
@@ -351,18 +352,7 @@ FURTHER = {
             *product(("wavelengths",), ("wavelength", "turns"), (False, True)),
         )
     },
-    "range_without_2_pi": Mistake(
-        inside(
-            scaling,
-            "yarn_range",
-            lambda right: (
-                lambda dim, base, *, original_length, **rest: right(
-                    dim, base, original_length=2 * np.pi * original_length, **rest
-                )
-            ),
-        ),
-        only="yarn yarn_tables",
-    ).words("""
+    "range_without_2_pi": Mistake(_range(times=2 * np.pi), only="yarn yarn_tables").words("""
         the edges of the ramp are computed without 2 pi: original_length / turns for the wavelength
         Frequencies in the ramp are off.
         A pair turns original_length / wavelength times, and the wavelength is 2 pi / frequency."""),
@@ -375,10 +365,7 @@ FURTHER = {
         the ramp is linear in the wavelength, not in the turns of the pair
         Frequencies in the ramp are off.
         Let the ramp run over the turns of the pair in original_length tokens, from beta_slow to beta_fast."""),
-    "range_of_base_10000": Mistake(
-        inside(scaling, "yarn_range", lambda right: lambda dim, base, **rest: right(dim, 10000.0, **rest)),
-        only="yarn yarn_tables",
-    ).words("""
+    "range_of_base_10000": Mistake(_range(base=10000.0), only="yarn yarn_tables").words("""
         the edges of the ramp are computed with base 10000, another than that of the frequencies
         Frequencies in the ramp are off.
         Compute the edges of the ramp with rope_theta."""),

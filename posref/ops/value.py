@@ -6,18 +6,8 @@ from posref.rotary import rope, value
 
 
 def attend(q, k, v, query_positions, key_positions, *, dim, base=10000.0, layout, scale, undo: bool, mask):
-    return value.attend(
-        q,
-        k,
-        v,
-        per_head(query_positions, q),
-        rope.frequencies(dim, base),
-        layout=layout,
-        scale=scale,
-        undo=undo,
-        mask=mask,
-        key_positions=per_head(key_positions, k),
-    )
+    given = {"layout": layout, "scale": scale, "undo": undo, "mask": mask, "key_positions": per_head(key_positions, k)}
+    return value.attend(q, k, v, per_head(query_positions, q), rope.frequencies(dim, base), **given)
 
 
 def _turned(a, x, positions, sign=1, layout=None):

@@ -20,7 +20,7 @@ from posref.check.stages.later_questions import (
     reshaped,
 )
 from posref.check.verdict import judged
-from posref.ops import Arguments, Mistake, NotHere, common, inside, missing, probe, result, using
+from posref.ops import Arguments, Mistake, NotHere, changing, common, inside, missing, probe, result, using
 from posref.ops.variation import steps
 
 BITS = {"float16 or TF32": 11, "bfloat16": 8}
@@ -56,13 +56,11 @@ NEAR = (-20000.0, 20000.0, -200.0, 200.0, -1000000.0)
 
 def _masked_as(number: float) -> Any:
     """A number in the place of masked scores."""
-    return inside(
-        attention,
-        "softmax",
-        lambda right: (
-            lambda s, mask=None, *rest: right(np.where(mask, s, number), None, *rest) if mask is not None else missing()
-        ),
-    )
+
+    def changed(right: Any) -> Any:
+        return lambda s, mask=None, *rest: right(np.where(mask, s, number), None, *rest) if mask is not None else missing()
+
+    return inside(attention, "softmax", changed)
 
 
 FINITE_MASKS = {
@@ -261,14 +259,10 @@ def _roundings(names: list[str]) -> dict[str, Mistake]:
     sets = {"inputs": names} if len(names) > 1 else {}
     sets |= {name: [name] for name in names}
     return {
-        f"{words}_in_{bits}_bits": Mistake(using(**{each: _in(each, bits) for each in some}), kind="precision").words(f"""
+        f"{words}_in_{bits}_bits": Mistake(changing(partial(common.rounded, bits=bits), *some), kind="precision").words(f"""
             {words} rounded to {kind} before use
             Right for numbers of few bits; all others are off by that rounding.
             Compute with the input as it is given; switch TF32 off where products are compared in float32.""")
         for words, some in sets.items()
         for kind, bits in BITS.items()
     }
-
-
-def _in(name: str, bits: int) -> Any:
-    return lambda a: common.rounded(a[name], bits)
