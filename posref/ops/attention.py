@@ -102,7 +102,10 @@ def _scores(change):
 
 
 def _biased(change):
-    return _scores(lambda right, q, k, given: change(right, q, k, given) if given.get("bias") is not None else missing())
+    return Mistake(
+        _scores(lambda right, q, k, given: change(right, q, k, given) if given.get("bias") is not None else missing()),
+        kind="bias",
+    )
 
 
 def _capped(change):
@@ -123,7 +126,9 @@ def _with_mask(change):
 
 
 def _with_sinks(change):
-    return _weights(lambda right, s, mask, sinks: change(right, s, mask, sinks) if sinks is not None else missing())
+    return Mistake(
+        _weights(lambda right, s, mask, sinks: change(right, s, mask, sinks) if sinks is not None else missing()), kind="sink"
+    )
 
 
 def _empty_rows(number):
@@ -204,7 +209,7 @@ def _whole_tiles(a):
 
 def _causal(shift):
     """The rows of a causal mask moved by shift(query_positions, key_positions)."""
-    return inside(attention, "causal_mask", lambda right: lambda i, j: right(i + shift(i, j), j))
+    return Mistake(inside(attention, "causal_mask", lambda right: lambda i, j: right(i + shift(i, j), j)), kind="mask")
 
 
 def _window(change):
@@ -217,7 +222,7 @@ def _window(change):
 
         return windowed
 
-    return inside(attention, "window_mask", other)
+    return Mistake(inside(attention, "window_mask", other), kind="window")
 
 
 def _ahead(change):
@@ -260,20 +265,16 @@ MISTAKES = {
     "bias_before_scale": Mistake("bias_before_scale").words("""
         scale (q k^T + bias): the bias is scaled with the scores, as in Falcon
         Biases are sqrt(d) times too small."""),
-    "bias_twice": Mistake(
-        _biased(lambda right, q, k, given: right(q, k, **given | {"bias": 2 * given["bias"]})), kind="bias"
-    ).words("""
+    "bias_twice": _biased(lambda right, q, k, given: right(q, k, **given | {"bias": 2 * given["bias"]})).words("""
         the bias is part of the mask and is added once more
         Position weighs twice as much.
         Add the bias in one place."""),
-    "bias_subtracted": Mistake(
-        _biased(lambda right, q, k, given: right(q, k, **given | {"bias": -given["bias"]})), kind="bias"
-    ).words("""
+    "bias_subtracted": _biased(lambda right, q, k, given: right(q, k, **given | {"bias": -given["bias"]})).words("""
         the bias is subtracted
         What should be near is far.
         Add the bias; it carries its own sign."""),
-    "bias_of_the_first_head": Mistake(
-        _biased(lambda right, q, k, given: right(q, k, **given | {"bias": given["bias"][..., :1, :, :]})), kind="bias"
+    "bias_of_the_first_head": _biased(
+        lambda right, q, k, given: right(q, k, **given | {"bias": given["bias"][..., :1, :, :]})
     ).words("""
         all heads add the bias of head 0
         Head 0 is right and no other.
@@ -354,29 +355,25 @@ MISTAKES = {
         cap(masked scores): the large negative number of the mask is capped to -c
         A little of the future is seen, much where the cap is small.
         Mask after the cap."""),
-    "sink_left_out": Mistake(
-        _with_sinks(lambda right, s, mask, sinks: right(s, mask)),
-        seen_in=("vllm-project/vllm#52156", "NVIDIA/TransformerEngine#2541"),
-        kind="sink",
-    ).words("""
+    "sink_left_out": _with_sinks(lambda right, s, mask, sinks: right(s, mask))
+    ._replace(seen_in=("vllm-project/vllm#52156", "NVIDIA/TransformerEngine#2541"))
+    .words("""
         the sink is left out of the sum of the softmax, or is added to every score of a row, which cancels
         Weights sum to 1; the model repeats itself or ends.
         Add exp(sink) to the sum of the exponentials, with the same maximum subtracted."""),
-    "sink_of_zero": Mistake(_with_sinks(lambda right, s, mask, sinks: right(s, mask, 0 * sinks)), kind="sink").words("""
+    "sink_of_zero": _with_sinks(lambda right, s, mask, sinks: right(s, mask, 0 * sinks)).words("""
         1 + sum exp(s): every head has the sink 0
         The learned sinks are not loaded.
         Load the sinks; every head adds the exponential of its own below the fraction."""),
-    "sink_of_the_first_head": Mistake(
-        _with_sinks(lambda right, s, mask, sinks: right(s, mask, sinks[..., :1, :])), kind="sink"
-    ).words("""
+    "sink_of_the_first_head": _with_sinks(lambda right, s, mask, sinks: right(s, mask, sinks[..., :1, :])).words("""
         all heads have the sink of head 0
         Head 0 is right and no other.
         Give every head its own sink, as a column (h, 1)."""),
-    "sink_beside_the_maximum": Mistake(_with_sinks(_sink_beside_the_maximum), kind="sink").words("""
+    "sink_beside_the_maximum": _with_sinks(_sink_beside_the_maximum).words("""
         exp(sink) beside exp(s - max): the maximum is subtracted from the scores and not from the sink
         The share of the sink moves with the largest score.
         Subtract the maximum from the sink too: exp(sink - max)."""),
-    "sink_without_exp": Mistake(_with_sinks(_sink_without_exp), kind="sink").words("""
+    "sink_without_exp": _with_sinks(_sink_without_exp).words("""
         sum exp(s - max) + sink: the sink is a logit and is added as if it were its exponential
         Negative sinks raise the weights of all keys.
         Add exp(sink - max) to the sum of the exponentials."""),
@@ -412,43 +409,35 @@ MISTAKES = {
         the causal mask is left out
         Queries see the future.
         Mask the keys after the query wherever causal is asked for."""),
-    "causal_left_aligned": Mistake(
-        _causal(lambda i, j: -i[..., :1]),
-        seen_in=("pytorch/pytorch#108108", "onnx/onnx#8068", "pytorch/executorch#21749"),
-        kind="mask",
-    ).words("""
+    "causal_left_aligned": _causal(lambda i, j: -i[..., :1])
+    ._replace(seen_in=("pytorch/pytorch#108108", "onnx/onnx#8068", "pytorch/executorch#21749"))
+    .words("""
         the queries start at position 0, though there are fewer queries than keys
         Prefill is right, decoding with a cache sees one key.
         Align the triangle at the last query and the last key."""),
-    "causal_strict": Mistake(_causal(lambda i, j: -1), kind="mask").words("""
+    "causal_strict": _causal(lambda i, j: -1).words("""
         j < i: a token does not see itself
         The first row has nothing to attend to.
         Compare with <=: j <= i."""),
-    "sees_one_ahead": Mistake(_causal(lambda i, j: 1), kind="mask").words("""
+    "sees_one_ahead": _causal(lambda i, j: 1).words("""
         j <= i + 1: the triangle begins one key too late
         Every token sees the next.
         Let the triangle end at the diagonal: j <= i."""),
-    "window_ignored": Mistake(_window(lambda right, i, j, width: right(i, j, width=2**62)), kind="window").words("""
+    "window_ignored": _window(lambda right, i, j, width: right(i, j, width=2**62)).words("""
         the window is ignored: all keys are inside
         Right for short texts.
         Mask the keys with |j - i| >= width."""),
-    "window_one_more": Mistake(
-        _window(lambda right, i, j, width: right(i, j, width=width + 1)),
-        seen_in=("huggingface/transformers#39408", "NVIDIA-NeMo/Megatron-Bridge#2656"),
-        kind="window",
-    ).words("""
+    "window_one_more": _window(lambda right, i, j, width: right(i, j, width=width + 1))
+    ._replace(seen_in=("huggingface/transformers#39408", "NVIDIA-NeMo/Megatron-Bridge#2656"))
+    .words("""
         |j - i| <= width: the distance `width` is inside the window
         One key too many, beyond the first `width` tokens.
         A causal window of w keys is window_size = (w - 1, 0) where ends are inclusive."""),
-    "window_one_less": Mistake(
-        _window(lambda right, i, j, width: right(i, j, width=width - 1) if width > 1 else missing()), kind="window"
-    ).words("""
+    "window_one_less": _window(lambda right, i, j, width: right(i, j, width=width - 1) if width > 1 else missing()).words("""
         |j - i| < width - 1: the query's own position is not counted in the width
         One key is missing, beyond the first `width` tokens.
         Compare |j - i| < width: a causal window holds width keys, the query's own among them."""),
-    "window_left_aligned": Mistake(
-        _window(lambda right, i, j, width: right(i - i[..., :1], j, width=width)), kind="window"
-    ).words("""
+    "window_left_aligned": _window(lambda right, i, j, width: right(i - i[..., :1], j, width=width)).words("""
         the window lies around row numbers, so fewer queries than keys are aligned at the first key
         Decoding with a cache sees the oldest keys.
         Give the queries their own positions; the last query stands at the last key."""),
@@ -459,7 +448,7 @@ MISTAKES = {
         Every token sees the next width - 1 tokens.
         And the window with the causal mask: 0 <= i - j < width."""),
     "window_backward_alone": Mistake(
-        lambda f, a: missing() if a.get("causal", "blocks" in a) else _window(_backward)(f, a), kind="window"
+        lambda f, a: missing() if a.get("causal", "blocks" in a) else _window(_backward).wrong(f, a), kind="window"
     ).words("""
         0 <= i - j < width: a window of both directions only looks back
         An encoder cannot see what follows.
@@ -737,12 +726,12 @@ FURTHER = {
         s tanh(s / c): the scores are multiplied by the tangent instead of the cap
         Negative scores become positive.
         Write c tanh(s / c)."""),
-    "chunks_for_windows": Mistake(_window(lambda right, i, j, width: _one_chunk(i, j, width))).words("""
+    "chunks_for_windows": _window(lambda right, i, j, width: _one_chunk(i, j, width)).words("""
         a query sees the keys of its own chunk, floor(i / width) = floor(j / width), instead of the last `width` keys
         The first query of each chunk sees itself alone.
         Compare j - i with the width; chunks are another mask (Llama 4)."""),
-    "last_keys_of_the_cache": Mistake(
-        _window(lambda right, i, j, width: (np.arange(j.shape[-1]) >= j.shape[-1] - width) & (i == i)[..., None]), kind="window"
+    "last_keys_of_the_cache": _window(
+        lambda right, i, j, width: (np.arange(j.shape[-1]) >= j.shape[-1] - width) & (i == i)[..., None]
     ).words("""
         every query sees the last `width` keys of the cache, wherever the query is
         Right for steps of one token; in prefill the first queries see nothing.

@@ -184,7 +184,10 @@ MISTAKES = {name: OF_GATES[name] for name in TAKEN.split()} | {
 
 def _square(turn):
     """A turn that keys and values of one width can have."""
-    return _by_turns(lambda s, f, k, v, b: turn(s, f, k, v, b) if k.shape[-1] == v.shape[-1] else missing())
+    return Mistake(
+        _by_turns(lambda s, f, k, v, b: turn(s, f, k, v, b) if k.shape[-1] == v.shape[-1] else missing()),
+        only="attend remember",
+    )
 
 
 FURTHER = chunks.MISTAKES | {
@@ -194,15 +197,11 @@ FURTHER = chunks.MISTAKES | {
         S = S' + b (k - S' v) v^T: what the value recalls is subtracted from the key: keys and values change roles in the update
         A key does not replace what it recalled.
         Write the key with what the value lacks: S = S' + b k (v - k . S')^T."""),
-    "recalled_by_the_value": Mistake(
-        _square(lambda s, f, k, v, b: f * s + b * _t(k) * (v - v @ (f * s))), only="attend remember"
-    ).words("""
+    "recalled_by_the_value": _square(lambda s, f, k, v, b: f * s + b * _t(k) * (v - v @ (f * s))).words("""
         v - v . S': the state is asked by the value, not by the key
         What is subtracted is not what the key recalls.
         Subtract k . S'."""),
-    "written_for_each_other": Mistake(
-        _square(lambda s, f, k, v, b: f * s + b * _t(v - k @ (f * s)) * k), only="attend remember"
-    ).words("""
+    "written_for_each_other": _square(lambda s, f, k, v, b: f * s + b * _t(v - k @ (f * s)) * k).words("""
         S = S' + b (v - k . S') k^T: keys and values change places where the state is written
         The state is written transposed and read as it was.
         Write k (v - k . S')^T, keys along the axis that queries read."""),

@@ -30,7 +30,10 @@ def _starts_at_one(f, a):
 
 
 def _per_position(of_positions, of_steps):
-    return lambda f, a: of_positions(a) if "positions" in a else np.full((a.length - 1, 1), of_steps(a))
+    return Mistake(
+        lambda f, a: of_positions(a) if "positions" in a else np.full((a.length - 1, 1), of_steps(a)),
+        only="encode_normalized steps",
+    )
 
 
 REPLACED = {"position_plus_one"}  # shared mistakes that have a form of their own here
@@ -46,16 +49,11 @@ MISTAKES = {
         length for length - 1, or the reverse
         Only length - 1 reaches 1.
         Divide by length - 1 if the last token is to get 1, else by length."""),
-    "centered": Mistake(
-        _per_position(lambda a: 2 * (a.positions[..., None] + 0.5) / a.length - 1, lambda a: 2 / a.length),
-        only="encode_normalized steps",
-    ).words("""
+    "centered": _per_position(lambda a: 2 * (a.positions[..., None] + 0.5) / a.length - 1, lambda a: 2 / a.length).words("""
         2 (i + 1/2) / length - 1: the coordinates of DINOv3
         Values lie in (-1, 1).
         Divide the position itself; centers between -1 and 1 are DINOv3's."""),
-    "unnormalized": Mistake(
-        _per_position(lambda a: a.positions[..., None], lambda a: 1), only="encode_normalized steps"
-    ).words("""
+    "unnormalized": _per_position(lambda a: a.positions[..., None], lambda a: 1).words("""
         i: the division is left out
         Values grow with the position.
         Divide by length or by length - 1, as is asked for."""),

@@ -147,7 +147,7 @@ def _extended(formula):
         far = formula(i, j, a.group, a.window, shift)
         return _past(np.where(i - j < a.window, j - i, far), a.query_positions, a.key_positions)
 
-    return _otherwise(change)
+    return Mistake(_otherwise(change), only="self_extend")
 
 
 def _chunked(farther):
@@ -160,7 +160,7 @@ def _chunked(farther):
         query = np.where(apart < 1, i % chunk, farther(i, apart, chunk, a.chunk_size))
         return _past(j % chunk - query, a.query_positions, a.key_positions)
 
-    return _otherwise(change)
+    return Mistake(_otherwise(change), only="dual_chunk")
 
 
 def _of_whole_chunks(a):
@@ -185,7 +185,7 @@ def _same_document(of, causal):
 
 def _of_patches(f, a):
     scaled = lambda counts: (counts[0], a.merge * counts[1], a.merge * counts[2])  # noqa: E731
-    return _parts(start_of_next=lambda start, counts, *rest: _after_the_patches(start, scaled(counts), *rest))(f, a)
+    return _parts(start_of_next=lambda start, counts, *rest: _after_the_patches(start, scaled(counts), *rest)).wrong(f, a)
 
 
 def _frames_are_images(f, a):
@@ -202,7 +202,7 @@ def _start_times_interval(f, a):
     def after(start, counts, *rest):
         return _after_the_patches(start, (int(a.interval * (counts[0] - 1)) + 1, *counts[1:]), *rest)
 
-    return _parts(lambda start, places: np.floor((start + places) * [a.interval, 1, 1]).astype(int), after)(
+    return _parts(lambda start, places: np.floor((start + places) * [a.interval, 1, 1]).astype(int), after).wrong(
         f, a | {"interval": 1}
     )
 
@@ -240,7 +240,7 @@ def _timed(step, kept=True):
     """The time of a frame times a number, rounded down; what follows starts where it did, or after the largest time."""
     after = lambda start, counts, *rest: start + max(int(step * (counts[0] - 1)) + 1, *counts[1:])  # noqa: E731
     start_of_next = _after_the_patches if kept else after
-    wrong = _parts(lambda start, places: start + np.floor(places * [step, 1, 1]).astype(int), start_of_next)
+    wrong = _parts(lambda start, places: start + np.floor(places * [step, 1, 1]).astype(int), start_of_next).wrong
     bug = f"the time of a frame is multiplied by {step:g}: it is counted in other units"
     remedy = "Count frames as asked; seconds per frame are for models that were trained with them."
     return f"time_times_{step:g}{'' if kept else '_and_what_follows'}", Mistake(
@@ -262,7 +262,7 @@ def _parts(place=lambda start, places: start + places, start_of_next=_after_the_
             start = start + counts[0] if text else start_of_next(start, counts, a.convention, len(places))
         return np.concatenate(found)
 
-    return _otherwise(change)
+    return Mistake(_otherwise(change), only="multimodal")
 
 
 def _of_a_fixed_grid(side):
@@ -272,7 +272,7 @@ def _of_a_fixed_grid(side):
         i = np.arange(len(places))
         return start + np.stack([i // side**2, i // side % side, i % side], axis=-1)
 
-    return _parts(place, lambda start, counts, *rest: _after_the_patches(start, (counts[0], side, side), *rest))
+    return _parts(place, lambda start, counts, *rest: _after_the_patches(start, (counts[0], side, side), *rest)).wrong
 
 
 def _far(s):
@@ -402,15 +402,11 @@ MISTAKES = {
         floor(j/g) - floor(i/g) for all keys: near keys are grouped too
         Neighbors share positions.
         Keep j - i where i - j < w."""),
-    "shift_left_out": Mistake(
-        _extended(lambda i, j, group, window, shift: j // group - i // group), only="self_extend"
-    ).words("""
+    "shift_left_out": _extended(lambda i, j, group, window, shift: j // group - i // group).words("""
         floor(j/g) - floor(i/g) beyond the window: the shift to the end of the window is left out
         Far keys come nearer than the window.
         Subtract w - floor(w / g)."""),
-    "group_of_the_difference": Mistake(
-        _extended(lambda i, j, group, window, shift: -((i - j) // group) - shift), only="self_extend"
-    ).words("""
+    "group_of_the_difference": _extended(lambda i, j, group, window, shift: -((i - j) // group) - shift).words("""
         floor((i - j)/g): the distance is grouped instead of the two positions
         Off by one for part of the far keys; cannot be had by turning queries and keys.
         Divide each position by the group, then subtract."""),
@@ -454,15 +450,11 @@ MISTAKES = {
         the chunks have chunk_size tokens: the local window is not subtracted
         Neighbors on both sides of a boundary are far apart.
         chunk = chunk_size - local."""),
-    "next_chunk_as_far": Mistake(
-        _chunked(lambda i, apart, chunk, size: np.minimum(2 * chunk - 1, size)), only="dual_chunk"
-    ).words("""
+    "next_chunk_as_far": _chunked(lambda i, apart, chunk, size: np.minimum(2 * chunk - 1, size)).words("""
         the chunk before is treated like those farther back
         Neighbors on both sides of a boundary are far apart.
         Queries of the next chunk have i mod c + c, at most chunk_size."""),
-    "not_capped": Mistake(
-        _chunked(lambda i, apart, chunk, size: np.where(apart == 1, i % chunk + chunk, 2 * chunk - 1)), only="dual_chunk"
-    ).words("""
+    "not_capped": _chunked(lambda i, apart, chunk, size: np.where(apart == 1, i % chunk + chunk, 2 * chunk - 1)).words("""
         offsets are not limited to chunk_size
         Garbage beyond the trained length.
         Limit the position of the query to chunk_size."""),
@@ -478,33 +470,26 @@ MISTAKES = {
         start + max(rows, columns): text after a video starts after its longer side, as in transformers from 5.3.0 on
         Right for images; after a video of more frames than rows and columns, text and frames share positions.
         Use the largest position + 1, or ask for convention='longer_side' if the model runs with that."""),
-    "after_the_tokens": Mistake(
-        _parts(start_of_next=lambda start, counts, convention, tokens: start + tokens), only="multimodal"
-    ).words("""
+    "after_the_tokens": _parts(start_of_next=lambda start, counts, convention, tokens: start + tokens).words("""
         start + number of tokens: text goes on as if every patch had a position of its own
         The text after an image is too far away.
         Start after the rows and columns of an image: start + max(rows, columns)."""),
-    "places_for_patches": Mistake(
-        _parts(
-            lambda start, places: start + np.arange(len(places))[:, None],
-            lambda start, counts, convention, tokens: start + tokens,
-        ),
-        only="multimodal",
+    "places_for_patches": _parts(
+        lambda start, places: start + np.arange(len(places))[:, None],
+        lambda start, counts, convention, tokens: start + tokens,
     ).words("""
         every patch has its index in the sequence as position: images are treated as text
         Right for text alone.
         A patch stands at (start + frame, start + row, start + column)."""),
-    "patches_from_zero": Mistake(_parts(lambda start, places: places), only="multimodal").words("""
+    "patches_from_zero": _parts(lambda start, places: places).words("""
         patches are counted from 0 instead of from the end of the text before
         Right for an image at the start.
         Add start to frame, row and column."""),
-    "rows_and_columns_exchanged": Mistake(
-        _parts(lambda start, places: start + places[:, [0, 2, 1]]), only="multimodal"
-    ).words("""
+    "rows_and_columns_exchanged": _parts(lambda start, places: start + places[:, [0, 2, 1]]).words("""
         rows and columns are exchanged
         Images are transposed.
         The order is (time, row, column)."""),
-    "time_of_the_frame_left_out": Mistake(_parts(lambda start, places: start + places * [0, 1, 1]), only="multimodal").words("""
+    "time_of_the_frame_left_out": _parts(lambda start, places: start + places * [0, 1, 1]).words("""
         every frame has the time of the first: frames are not counted
         Right for images; a video has no time.
         Add the number of the frame to start in the first of the three."""),
@@ -626,18 +611,14 @@ FURTHER = {
         Right for one branch.
         The position is that of the root and the depth in the tree."""),
     **{
-        f"{axis}_of_the_patch_left_out": Mistake(
-            _parts(lambda start, places, kept=kept: start + places * kept), only="multimodal"
-        ).words(f"""
+        f"{axis}_of_the_patch_left_out": _parts(lambda start, places, kept=kept: start + places * kept).words(f"""
             the {axis} of a patch is left out: all have the first one
             Right for images of one {axis}.
             The second number counts rows, the third columns.""")
         for axis, kept in (("row", [1, 0, 1]), ("column", [1, 1, 0]))
     },
     **{
-        f"starts_{more}_later": Mistake(
-            _parts(start_of_next=lambda *x, more=more: _after_the_patches(*x) + more), only="multimodal"
-        )
+        f"starts_{more}_later": _parts(start_of_next=lambda *x, more=more: _after_the_patches(*x) + more)
         .words(f"""
             what follows an image or a video starts {more} too late
             Text is farther from the image before it.

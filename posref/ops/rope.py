@@ -223,7 +223,7 @@ def _tiled(pairs, tiles):
         x = a.x[..., : a.dim]
         return np.concatenate([x * cos + _quarter_turn(x, pairs(a.layout)) * sin, a.x[..., a.dim :]], axis=-1)
 
-    return wrong
+    return Mistake(wrong, kind="layout", only="rotate")
 
 
 def _tail_rotated(f, a):
@@ -258,7 +258,7 @@ def _places(of):
             missing()
         return f(**a | {"positions": of(p, *np.indices(a.x.shape[:-1]))})
 
-    return wrong
+    return Mistake(wrong, kind="positions", only="rotate")
 
 
 def _wrong_axis(f, a):
@@ -297,7 +297,7 @@ def _members(change):
         turned = change(*pairing.split(x, a.layout), cos, sin)
         return np.concatenate([pairing.join(*turned, a.layout), a.x[..., a.dim :]], axis=-1)
 
-    return wrong
+    return Mistake(wrong, kind="sign", only="rotate")
 
 
 def _magnitude(f, a):
@@ -360,16 +360,13 @@ MISTAKES = {
         pairs are read where they are to be written: the input is taken for permuted already
         A valid rotation of the wrong features.
         Read the pairs in the layout of the weights."""),
-    "tables_alone_right": Mistake(_tiled(OTHER_LAYOUT.get, lambda layout: layout), kind="layout", only="rotate").words("""
+    "tables_alone_right": _tiled(OTHER_LAYOUT.get, lambda layout: layout).words("""
         features are paired in the other layout but the tables are laid out for this one: a pair turns by two angles
         Not a rotation: norms change.
         The tables are right; exchange the members of the pairs in their layout."""),
-    "tiled_tables": Mistake(
-        _tiled(lambda layout: layout, OTHER_LAYOUT.get),
-        seen_in=("facebookresearch/vjepa2#15", "facebookresearch/xformers#779"),
-        kind="layout",
-        only="rotate",
-    ).words("""
+    "tiled_tables": _tiled(lambda layout: layout, OTHER_LAYOUT.get)
+    ._replace(seen_in=("facebookresearch/vjepa2#15", "facebookresearch/xformers#779"))
+    .words("""
         full-width tables are concatenated where they should be repeated, or the reverse: a pair turns by two angles
         Not a rotation: norms change.
         Lay the tables out as the pairs: concatenate([cos, cos]) for half, repeat(cos, 2) for interleaved. V-JEPA 2 was trained
@@ -382,15 +379,11 @@ MISTAKES = {
         cos and sin are exchanged
         Position 0 is not the identity.
         Check the order in which the tables are returned and unpacked."""),
-    "second_member_minus": Mistake(
-        _members(lambda a, b, cos, sin: (a * cos - b * sin, b * cos - a * sin)), kind="sign", only="rotate"
-    ).words("""
+    "second_member_minus": _members(lambda a, b, cos, sin: (a * cos - b * sin, b * cos - a * sin)).words("""
         (a cos - b sin, b cos - a sin): both halves of the rotated vector have a minus
         Not a rotation: norms change.
         The second member is a sin + b cos."""),
-    "first_member_plus": Mistake(
-        _members(lambda a, b, cos, sin: (a * cos + b * sin, a * sin + b * cos)), kind="sign", only="rotate"
-    ).words("""
+    "first_member_plus": _members(lambda a, b, cos, sin: (a * cos + b * sin, a * sin + b * cos)).words("""
         (a cos + b sin, a sin + b cos): no half of the rotated vector has a minus
         Not a rotation: norms change.
         The first member is a cos - b sin."""),
@@ -400,17 +393,15 @@ MISTAKES = {
     "position_minus_one": Mistake("position_minus_one").words("""
         positions are counted from -1
         Cached and fresh keys disagree."""),
-    "positions_along_heads": Mistake(
-        _places(lambda p, batch, head, row: p[batch, 0, head % row.shape[2]]), kind="positions", only="rotate"
-    ).words("""
+    "positions_along_heads": _places(lambda p, batch, head, row: p[batch, 0, head % row.shape[2]]).words("""
         head h turns by the position of row h: x is taken for (batch, n, heads, dim)
         Heads differ, tokens do not.
         Axis -2 of x is the sequence: transpose first, or insert the missing axis in the tables."""),
-    "positions_tiled_over_heads": Mistake(_places(_tiled_over_heads), kind="positions", only="rotate").words("""
+    "positions_tiled_over_heads": _places(_tiled_over_heads).words("""
         with rows and heads flattened, row i of n heads rows reads position i mod n: positions are tiled instead of repeated
         Right with one head.
         Use repeat_interleave, or an axis for the heads: row i of n heads rows has position i // heads."""),
-    "batch_number": Mistake(_places(lambda p, batch, head, row: batch), kind="positions", only="rotate").words("""
+    "batch_number": _places(lambda p, batch, head, row: batch).words("""
         the index of the batch row is used as position
         Texts differ, tokens do not.
         Axis -2 of x is the sequence."""),
@@ -719,7 +710,7 @@ def _divided(change):
         whole = np.rint(factor)
         return whole * change(a.positions, int(whole)) if whole > 1 and abs(factor / whole - 1) < 2.0**-20 else missing()
 
-    return using(positions=places)
+    return Mistake(using(positions=places), kind="positions", only="rotate")
 
 
 def _with_tail(a, factor):
@@ -732,9 +723,7 @@ VIEW = (
 ORDERS = [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)]
 
 FURTHER = {
-    "positions_counted_along_heads": Mistake(
-        _places(lambda p, batch, head, row: p[batch, 0, 0] + head), only="rotate"
-    ).words("""
+    "positions_counted_along_heads": _places(lambda p, batch, head, row: p[batch, 0, 0] + head).words("""
         head h turns by the first position + h: positions are counted along the axis of the heads
         Heads differ, tokens do not.
         Transpose first: the rotation counts along axis -2, and of what is (batch, n, heads, dim) that is heads."""),
@@ -793,13 +782,11 @@ FURTHER = {
         for turn in (6.28, 6.28125, 6.283, 6.2832, 6.28318)
         for last, which, whole in (("", "the nearest", np.rint), ("_floored", "the one below", np.floor))
     },
-    "positions_divided_in_integers": Mistake(_divided(lambda p, factor: p // factor), kind="positions", only="rotate").words("""
+    "positions_divided_in_integers": _divided(lambda p, factor: p // factor).words("""
         positions are divided by the factor of linear scaling in integers, and rounded down
         Neighbors share a position.
         Divide in floating point, or divide the frequencies."""),
-    "f16_positions_divided": Mistake(
-        _divided(lambda p, factor: _short(p / factor, 11)), kind="positions", only="rotate"
-    ).words("""
+    "f16_positions_divided": _divided(lambda p, factor: _short(p / factor, 11)).words("""
         positions are held in float16 after they are divided by the factor of linear scaling
         Good for the first thousands, then neighbors share positions.
         Divide in float32, or divide the frequencies."""),

@@ -308,7 +308,7 @@ def _shifted_by(change, planes=False):
             missing()
         return np.minimum(change(np.asarray(a.shift)), _sides(a.height, a.width, a.depth))
 
-    return using(shift=shift)
+    return Mistake(using(shift=shift), kind="shift", only="shift_mask")
 
 
 def _axes_alone(*kept):
@@ -379,9 +379,7 @@ FURTHER = {
         )
     },
     **{
-        f"shift_of_{words}_for_all": Mistake(
-            _shifted_by(lambda shifts, n=n: np.full_like(shifts, shifts[n]), planes=n == -3), kind="shift", only="shift_mask"
-        ).words(f"""
+        f"shift_of_{words}_for_all": _shifted_by(lambda shifts, n=n: np.full_like(shifts, shifts[n]), planes=n == -3).words(f"""
             the shift of the {words} is used for all axes
             Right for square windows; with others, tokens of both ends of an axis see each other.
             Give each axis its own shift, half of the window along this axis.""")
@@ -408,15 +406,11 @@ FURTHER = {
         the planes of the table are 3H - 1 rows apart, and the rows of a plane 2H - 1, as in nnFormer
         Vectors of two planes share rows of the table.
         A plane of the table has (2H - 1)(2W - 1) rows, and a row of a plane 2W - 1."""),
-    "shifts_exchanged": Mistake(
-        _shifted_by(lambda shifts: shifts[[*range(len(shifts) - 2), -1, -2]]), kind="shift", only="shift_mask"
-    ).words("""
+    "shifts_exchanged": _shifted_by(lambda shifts: shifts[[*range(len(shifts) - 2), -1, -2]]).words("""
         the shifts of rows and columns are exchanged
         Right for square windows; with others, tokens of both ends of an axis see each other.
         Give the shifts in the order of the axes: rows, then columns."""),
-    "shifts_in_reverse": Mistake(
-        _shifted_by(lambda shifts: shifts[::-1], planes=True), kind="shift", only="shift_mask"
-    ).words("""
+    "shifts_in_reverse": _shifted_by(lambda shifts: shifts[::-1], planes=True).words("""
         the shifts are in reverse order: that of the columns first
         Right for windows that are cubes.
         Give the shifts in the order of the axes: planes, rows, then columns."""),
