@@ -26,7 +26,7 @@ MEANT = {"scores": lambda a: a.mask}
 
 
 def _positions(change):
-    return inside(cope, "positions", lambda right: lambda gates, *, rows: change(right, gates, rows))
+    return Mistake(inside(cope, "positions", lambda right: lambda gates, *, rows: change(right, gates, rows)))
 
 
 def _all_counted(right):
@@ -50,19 +50,15 @@ MISTAKES = {
         z is scaled where it should not be, or the reverse
         Positions weigh sqrt(d) times too little, or too much.
         Say which: the paper's code scales z, unless --cope-nodiv; x-transformers does not."""),
-    "own_gate_left_out": Mistake(
-        _positions(lambda right, gates, rows: np.minimum(right(gates, rows=10**6) - gates, rows - 1))
-    ).words("""
+    "own_gate_left_out": _positions(lambda right, gates, rows: np.minimum(right(gates, rows=10**6) - gates, rows - 1)).words("""
         the sum runs over l > j: the key's own gate is not counted
         The own token is at 0, and all others one gate too near.
         Count j as well."""),
-    "counted_from_the_start": Mistake(
-        _positions(lambda right, gates, rows: np.minimum(np.cumsum(gates, axis=-1), rows - 1))
-    ).words("""
+    "counted_from_the_start": _positions(lambda right, gates, rows: np.minimum(np.cumsum(gates, axis=-1), rows - 1)).words("""
         the sum runs over l <= j: gates are summed from the first key on
         Absolute positions, and they fall short at the start.
         Sum from the last key backwards."""),
-    "not_clipped": Mistake(_positions(lambda right, gates, rows: right(gates, rows=10**6))).words("""
+    "not_clipped": _positions(lambda right, gates, rows: right(gates, rows=10**6)).words("""
         positions beyond the last row of the table are not clipped
         Far keys have no position at all.
         At most P - 1."""),

@@ -41,7 +41,7 @@ def _attend(weights, denominator=None, seen=None, seen_below=None):
         below = np.where((seen_below or seen)(a, n - n[:, None]), (denominator or weights)(*parts), 0)
         return (above @ a.v) / below.sum(axis=-1, keepdims=True)
 
-    return wrong
+    return Mistake(wrong)
 
 
 def _mapped(phi):
@@ -73,11 +73,11 @@ def _if_causal(seen):
 
 
 MISTAKES = {
-    "denominator_rotated": Mistake(_attend(_turned)).words("""
+    "denominator_rotated": _attend(_turned).words("""
         the denominator is the sum of the rotated weights
         The denominator can vanish or turn negative.
         Divide by the sum of the unrotated phi(q) . phi(k)."""),
-    "rotated_before_phi": Mistake(_attend(_turned_first)).words("""
+    "rotated_before_phi": _attend(_turned_first).words("""
         phi(R x) instead of R phi(x): the feature map is applied after the rotation
         The weights depend on i and j, not on j - i.
         Apply the feature map first, then rotate."""),
@@ -92,13 +92,11 @@ MISTAKES = {
         the sums run over all keys
         Queries see the future.
         Sum over the keys up to the query: j <= i."""),
-    "sees_one_ahead": Mistake(_attend(_turned, _plain, _if_causal(lambda offset: offset <= 1))).words("""
+    "sees_one_ahead": _attend(_turned, _plain, _if_causal(lambda offset: offset <= 1)).words("""
         j <= i + 1: the prefix sums are one key ahead
         Every token sees the next.
         Read the sums after key i is added and before key i + 1 is."""),
-    "denominator_of_all_keys": Mistake(
-        _attend(_turned, _plain, seen_below=_if_causal(lambda offset: offset < np.inf))
-    ).words("""
+    "denominator_of_all_keys": _attend(_turned, _plain, seen_below=_if_causal(lambda offset: offset < np.inf)).words("""
         the denominator sums over all keys, the numerator over the causal ones
         Early rows are too small.
         Make z a prefix sum too: add up phi(k_j) for j <= i."""),
@@ -113,7 +111,7 @@ MISTAKES = {
 }
 
 FURTHER = {
-    "denominator_left_out": Mistake(_attend(_turned, lambda phi, turn, q, k: np.eye(q.shape[-2]))).words("""
+    "denominator_left_out": _attend(_turned, lambda phi, turn, q, k: np.eye(q.shape[-2])).words("""
         the sum of the weighted values is not divided
         Outputs grow with the length of the text.
         Divide by the sum of the unrotated phi(q) . phi(k)."""),

@@ -52,7 +52,7 @@ def _scores(formula):
 
         return scores
 
-    return inside(shaw, "scores", change)
+    return Mistake(inside(shaw, "scores", change))
 
 
 def _position(right, x, table, offsets, scale):
@@ -140,17 +140,15 @@ MISTAKES = {
         (j - i) mod (2k + 1): offsets wrap around the table, by a remainder or a negative index
         Every row is that of another offset, and far tokens look near.
         Clip to (-k, k), then add k."""),
-    "no_position": Mistake(
-        _scores(lambda right, q, k, table, offsets, scale, variant: attention.scores(q, k, scale=scale))
-    ).words("""
+    "no_position": _scores(lambda right, q, k, table, offsets, scale, variant: attention.scores(q, k, scale=scale)).words("""
         the key vectors of the table are left out
         The scores see no order.
         Add q_i . a_ij to q_i . k_j, and scale the sum."""),
-    "content_scaled_alone": Mistake(_scores(_position_unscaled)).words("""
+    "content_scaled_alone": _scores(_position_unscaled).words("""
         scale q . k + q . a: the position term is not scaled
         Position outweighs content by sqrt(d).
         Add content and position first, then scale the sum."""),
-    "position_of_the_key": Mistake(_scores(_position_of_the_key)).words("""
+    "position_of_the_key": _scores(_position_of_the_key).words("""
         k . a instead of q . a: the vector meets the key
         Another method of the same paper.
         Multiply the vector with the query; relative_key_query adds the key's product to it."""),
@@ -158,7 +156,7 @@ MISTAKES = {
         k . a is added where it should be left out, or the reverse
         A term too many or too few.
         Use the variant of the weights: relative_key_query alone has k_j . a_ij."""),
-    "key_term_transposed": Mistake(_scores(_key_term_transposed)).words("""
+    "key_term_transposed": _scores(_key_term_transposed).words("""
         k_j . a_ji: the key's product reads the offset of the query
         Past and future change places in one term.
         Use a_ij in both products, the vector of the offset j - i."""),
@@ -181,7 +179,7 @@ MISTAKES = {
 }
 
 FURTHER = {
-    "rows_by_distance": Mistake(_scores(_by_distance)).words("""
+    "rows_by_distance": _scores(_by_distance).words("""
         the row of the table is the distance |j - i|, from row 0 on
         Past and future are read alike, and rows of the past mean other distances.
         Take row j - i + k, clipped at both ends; row k is that of offset 0.""")

@@ -57,7 +57,7 @@ def _angle_of(of):
     def change(right, a):
         return lambda positions, w, *, layout: _wave(of(positions[..., None], w, a), layout)
 
-    return inside(sinusoidal, "encode", change)
+    return Mistake(inside(sinusoidal, "encode", change))
 
 
 def _by_rows(angle, layout):
@@ -181,25 +181,23 @@ FURTHER = {
         All pairs but the first few are constant.
         Divide with /: in a // b the sign binds first and the quotient is rounded down."""),
     **{
-        f"exponent_over_{width}": Mistake(
-            _angle_of(lambda m, w, a, width=width: m * a.base ** (-2 * np.arange(w.shape[-1]) / width))
+        f"exponent_over_{width}": _angle_of(
+            lambda m, w, a, width=width: m * a.base ** (-2 * np.arange(w.shape[-1]) / width)
         ).words(f"""
             the exponent is divided by {width}, a number in the code, instead of dim
             Frequencies fall too slowly or too fast.
             Divide by the width of the encoding.""")
         for width in (64, 128, 256, 512, 768, 1024)
     },
-    "exponent_not_divided": Mistake(_angle_of(lambda m, w, a: m * w ** _divisor(w, a))).words("""
+    "exponent_not_divided": _angle_of(lambda m, w, a: m * w ** _divisor(w, a)).words("""
         the exponent is t instead of 2 t / dim
         All pairs but the first are constant.
         Divide by the number of pairs."""),
-    "doubled_exponent_not_divided": Mistake(_angle_of(lambda m, w, a: m * w ** (2 * _divisor(w, a)))).words("""
+    "doubled_exponent_not_divided": _angle_of(lambda m, w, a: m * w ** (2 * _divisor(w, a))).words("""
         the exponent is 2 t instead of 2 t / dim
         All pairs but the first are constant.
         Divide by dim."""),
-    "exponential_without_base": Mistake(
-        _angle_of(lambda m, w, a: m * np.exp(-np.arange(w.shape[-1]) / _divisor(w, a)))
-    ).words("""
+    "exponential_without_base": _angle_of(lambda m, w, a: m * np.exp(-np.arange(w.shape[-1]) / _divisor(w, a))).words("""
         the frequencies are e^(-2 t / dim): the logarithm of the base is missing
         All pairs turn nearly as fast as the first.
         Write exp(-ln(base) 2 t / dim)."""),
