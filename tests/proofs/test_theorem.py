@@ -149,7 +149,7 @@ def test_a_tripwire_is_only_noticed_if_it_is_pulled(monkeypatch):
             pass
 
     t = make(slow, of=[unrelated])
-    monkeypatch.setattr(machinery, "SECONDS_PER_MUTANT", 1)
+    monkeypatch.setattr(machinery, "SECONDS_PER_MUTANT", 0.2)
     t.body()
     with pytest.raises(Unsound, match="does not execute unrelated"):
         t.check_tripwires()
@@ -160,7 +160,7 @@ def test_a_mutant_that_never_ends_is_killed(monkeypatch):
         while True:
             x = x
 
-    monkeypatch.setattr(machinery, "SECONDS_PER_MUTANT", 1)
+    monkeypatch.setattr(machinery, "SECONDS_PER_MUTANT", 0.2)
     assert make(doubled).outcome(double, forever.__code__) == "failed"
     assert double(2) == 4
 

@@ -10,15 +10,16 @@ from posref.explain import command, explanation
 from posref.rotary import rope
 from proofs.vectors import _model
 from proofs.vectors.__main__ import main
+from tests.every import some
 
 MODELS = {
-    "gemma-4-26b": (["--layer", "5", "--part", "text_config"], {"other_layout", "unscaled", "sign"}),
     "gpt-oss-20b": (["--layer", "0"], {"no_magnitude", "other_layout", "unscaled", "sign"}),
+    "gemma-4-26b": (["--layer", "5", "--part", "text_config"], {"other_layout", "unscaled", "sign"}),
     "deepseek-v3": ([], {"other_layout", "unscaled", "sign"}),
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if n else name for n, name in enumerate(MODELS)])
+@pytest.mark.parametrize("name", some([*MODELS], len(MODELS)))
 def test_vectors_of_a_model(name, tmp_path):
     options, flags = MODELS[name]
     assert main(["--config", name, *options, "-o", str(tmp_path)]) == 0
