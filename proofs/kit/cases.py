@@ -37,6 +37,9 @@ _used = set()  # sizes that occur in the theorem that runs
 _kernel = False  # a kernel runs, which may ask
 _run_number = 0  # of the case that runs, so that nothing read in another one is taken for its own
 _taken = {}  # expression -> its signs on the path whose result a theorem compares
+_made = {}  # kind of an index -> indices that runs of a theorem have made, in their order
+_places = {}  # kind of an index -> how many of these indices this run has
+_compared = set()  # indices in comparisons that a path of this run answered
 _unsettled = []  # refusals and open paths of this run: code that catches exceptions does not get around them
 
 
@@ -143,9 +146,34 @@ def spelled(e):
 
 
 def index(length, name="i"):
-    """A fresh index with 0 <= index < length."""
+    """An index with 0 <= index < length, which this run has not had."""
     length = at_case(sp.sympify(length))
     use(length)
+    return again((name, length), lambda: _new_index(length, name))
+
+
+def again(kind, make):
+    """What an earlier run made in this place, or something new. In a run that is made again, normal forms are known then."""
+    if not _splitting:
+        return make()
+    made, place = _made.setdefault(kind, []), _places.get(kind, 0)
+    _places[kind] = place + 1
+    if place == len(made):
+        made.append(make())
+    return made[place]
+
+
+def forget():
+    """Runs from here on make new indices. A proof does, so that none of its indices is one that an earlier run has kept."""
+    _made.clear()
+
+
+def _begin():
+    _places.clear()
+    _compared.clear()
+
+
+def _new_index(length, name):
     i = sp.Symbol(f"{name}#{len(_bounds)}", integer=True, nonnegative=True)  # no other symbol is called so
     _bounds[i] = length
     return i
@@ -383,6 +411,8 @@ def _fresh(s):
 
 def every_case(body, start=None, limit=64):
     """Run `body` in every case that its questions about sizes make; yields the cases, the failures as (case, error)."""
+    if start is None:
+        _begin()
     todo, count = [start or Case()], 0
     while todo:
         case, error = todo.pop(0), None
@@ -413,6 +443,7 @@ def run_cases(body):
     A refutation in one case refutes; another failure is raised only if no case refutes.
     """
     _used.clear()
+    _begin()
     _run(body, Case())
     if _used:
         RECORD.sizes += sorted({s for s in _used if "'" not in s.name}, key=str)

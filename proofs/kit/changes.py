@@ -60,9 +60,10 @@ def last_moved(value, *_):
     return value ^ place if kind_of(value) == "b" else np.where(place, value + 12, value)
 
 
-def moved_a_little(value, *_):
-    """Numbers larger by a millionth."""
-    return value + 1e-6 if isinstance(value, np.ndarray) and value.dtype.kind == "f" else value
+def by_one_place(value, *_):
+    """The next larger numbers."""
+    known = isinstance(value, (float, np.floating, np.ndarray)) and np.asarray(value).dtype.kind == "f"
+    return np.nextafter(value, np.asarray(value).dtype.type(np.inf)) if known else value
 
 
 KIN = {
@@ -70,7 +71,7 @@ KIN = {
     "rows backwards": backwards(0),
     "last axis backwards": backwards(-1),
     "last entry moved": last_moved,
-    "entries a millionth larger": moved_a_little,
+    "entries one unit in the last place larger": by_one_place,
     "entries one larger": numbers_by(lambda value: value + 1),
     "double": numbers_by(lambda value: 2 * value),
 }

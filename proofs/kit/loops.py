@@ -24,14 +24,14 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from proofs.kit.mutants import python_function, tree
+from proofs.kit.mutants import code_of, python_function, swapped, tree
 from proofs.kit.record import RECORD
 from proofs.kit.symbols import Scalar, expression, symbol
 from proofs.kit.verdicts import NotProved
 
 TURN, COVERED = "a turn", "all lines"  # what ran, beside the places of statements
 BEGUN = " to the first one"  # what comes before a loop leaves a name
-begun_elsewhere = set()  # (function, name) that has something else before a loop, to see who notices
+begun_elsewhere = set()  # names that have something else before a loop, to see who notices
 
 
 class Loop:
@@ -43,7 +43,7 @@ class Loop:
 
     def before(self, names):
         after = self._run(self._parts()[0], names)
-        self.first = after = after | {n: _more(after[n]) for f, n in begun_elsewhere if f is self.function and n in after}
+        self.first = after
         self.base = {name: value for name, value in after.items() if names.get(name, self) is not value}
         lists = {name for name, value in self.base.items() if isinstance(value, list)}
         carried = self.base.keys() & (_written(self._parts()[1].body) | lists)
@@ -187,17 +187,34 @@ def _any_turn(k, start):
     return any(s not in (k - s).free_symbols for s in k.free_symbols) and (k - start).is_zero is not False
 
 
-def _more(value):
+def more(value):
     """Something else in a name before a loop."""
     return [*value, symbol("more")] if isinstance(value, list) else value + 1
 
 
+class _Elsewhere(ast.NodeTransformer):
+    """Puts something else into a name before each loop of a block that has given it something."""
+
+    def __init__(self, name):
+        self.more = ast.parse(f"{name} = __import__({__name__!r}, fromlist=['more']).more({name})").body[0]
+        self.name = name
+
+    def visit(self, node):
+        self.generic_visit(node)
+        for block in (getattr(node, field, None) for field in ("body", "orelse")):
+            for at in reversed(range(len(block) if isinstance(block, list) else 0)):
+                if isinstance(block[at], ast.For) and self.name in _written(block[:at]):
+                    block.insert(at, ast.copy_location(copy.deepcopy(self.more), block[at]))
+        return node
+
+
 @contextlib.contextmanager
 def beginning_elsewhere(function, name):
-    """Loops of a function have something else in a name before their first turn."""
-    begun_elsewhere.add((function, name))
+    """Loops of a function have something else in a name before their first turn, wherever the function is run."""
+    begun_elsewhere.add(name)
     try:
-        yield
+        with swapped(function, code_of(function, _Elsewhere(name).visit(copy.deepcopy(tree(function))))):
+            yield
     finally:
         begun_elsewhere.clear()
 

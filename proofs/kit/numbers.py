@@ -594,7 +594,7 @@ def _cells(result):
     if id(result) not in _read:
         _alive.append(result)
         try:
-            with paths.answered_by(_no_answer):
+            with paths.answered_by(None):
                 _read[id(result)] = _read_cells(result)
         except (Beyond, Undecided, TypeError, cases.Question) as error:  # numpy cannot read a table at a generic cell
             _read[id(result)] = error
@@ -614,10 +614,6 @@ def _read_cells(result):
             return [((*lead, j), result.at(*lead, j)) for j in pair(layout, result.extents[-1])[1:]]
         except Undecided:
             continue
-    raise Beyond
-
-
-def _no_answer(relation):
     raise Beyond
 
 
@@ -659,9 +655,9 @@ def _cell(result, cell):
     if key not in _read:
         _alive.append(result)
         try:
-            with paths.answered_by(_no_answer):
+            with paths.answered_by(None):
                 _read[key] = result.at(*cell)
-        except Beyond:
+        except Undecided:
             _read[key] = None
     return result.at(*cell) if _read[key] is None else _read[key]
 

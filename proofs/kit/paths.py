@@ -18,7 +18,6 @@ _oracle, _at_once = None, False
 _teller = None  # answers comparisons in numbers; then one path is run, and sizes are compared, too
 told = []  # (relation, answer) of the path that runs in numbers
 _assumed = []  # expressions that are >= 0 by the hypotheses that hold now
-_compared = set()  # index symbols in comparisons that a path answered
 
 
 def all_paths(run, limit=10_000):
@@ -179,7 +178,7 @@ def decide(relation):
         cases.ask(relation)
     if _oracle is None:
         raise Undecided(f"a comparison of symbols outside all_paths: {relation}")
-    _compared.update(relation.free_symbols & cases._bounds.keys())
+    cases._compared.update(relation.free_symbols & cases._bounds.keys())
     return _oracle(relation)
 
 
@@ -203,4 +202,4 @@ def _follows(relation):
 
 def compared(e):
     """Indices that a sum in `e` runs over although a path answered a comparison of them, once for all summands."""
-    return {limit[0] for s in e.atoms(sp.Sum) for limit in s.limits} & _compared
+    return {limit[0] for s in e.atoms(sp.Sum) for limit in s.limits} & cases._compared

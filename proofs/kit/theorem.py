@@ -41,7 +41,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from posref import ops
-from proofs.kit import changes, claims, honest, language, loops, marks, numbers, watch
+from proofs.kit import cases, changes, claims, honest, language, loops, marks, numbers, watch
 from proofs.kit.cases import first_failure, run_cases
 from proofs.kit.claims import prove_equal
 from proofs.kit.mutants import Tripwire, mutants, posref_run_by, python_function, swapped, tripwire
@@ -139,6 +139,7 @@ class Theorem:
     def prove(self):
         """Run the proof; returns the number of obligations, at least one."""
         RECORD.clear()
+        cases.forget()
         start = time.process_time()
         for function in self.of:
             language.check(function)

@@ -1535,6 +1535,9 @@ BEGUN = {
     "from a copy": lambda names, _: [dict(names).get("total")],
     "from the same lines again": lambda _, given: [Loop(summed, 0).before(given)["total"]],
     "not at all, beside another 0": lambda _, given: [0 * given["x"]],
+    "from the function after no iteration": lambda names, given: [names["total"], summed(given["x"], 1)],
+    "from the function by another name": lambda names, given: [names["total"], functools.partial(summed, n=1)(given["x"])],
+    "from the function after one iteration": lambda names, given: [names["total"], summed(given["x"], 2) - given["x"]],
 }
 
 
@@ -1691,6 +1694,10 @@ def halved(x):
     return x / 2
 
 
+def second(x):
+    return x[1] / 2
+
+
 FACTS = {  # of numbers, which a wrong result may share
     "sorted numbers": (double, lambda y: sorted(y.tolist()) == [2, 4, 6]),
     "a set": (double, lambda y: {*y.tolist()} == {6, 4, 2}),
@@ -1702,12 +1709,18 @@ FACTS = {  # of numbers, which a wrong result may share
     "rounded numbers": (halved, lambda y: y.round(2).tolist() == [0.5, 1.0, 1.5]),
     "twice whole parts": (halved, lambda y: (2 * y // 1).tolist() == [1, 2, 3]),
     "near numbers": (halved, lambda y: np.allclose(y, [0.5, 1, 1.5], rtol=1e-4)),
+    "very near numbers": (halved, lambda y: np.allclose(y, [0.5, 1, 1.5], rtol=1e-12, atol=0)),
+    "numbers within 2^-48": (halved, lambda y: (np.abs(y - [0.5, 1, 1.5]) < 2.0**-48).all()),
+    "a near number": (second, lambda y: abs(y - 1) < 1e-9),
+    "digits": (second, lambda y: f"{y:.15g}" == "1"),
     "texts": (halved, lambda y: [f"{e:.4g}" for e in y] == ["0.5", "1", "1.5"]),
     "how many are True": (above_two, lambda mask: mask.sum() == 1),
 }
 
 
-@pytest.mark.parametrize("said", ["It is what is expected.", "double(x) is 2 x; halved(x) is x / 2; above_two(x) = (x > 2)."])
+@pytest.mark.parametrize(
+    "said", ["It is what is expected.", "double(x) is 2 x; halved(x) is x / 2; second(x) is 1; above_two(x) = (x > 2)."]
+)
 @pytest.mark.parametrize("name", FACTS)
 def test_a_fact_of_a_result_is_not_the_result(name, said):
     function, is_so = FACTS[name]
