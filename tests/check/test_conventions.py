@@ -89,7 +89,6 @@ def test_a_convention_is_right_or_its_mistake_is_named(layout, wrong, fn):
 @pytest.mark.parametrize(
     ("family", "name", "settings"),
     [
-        ("llama", "apply_rotary_pos_emb", {"layout": "half"}),
         ("glm", "apply_rotary_pos_emb", {"layout": "interleaved", "rotary_dim": 8}),
         ("gptj", "apply_rotary_pos_emb", {"layout": "interleaved", "axes": "bnhd"}),
         ("deepseek_v3", "apply_rotary_pos_emb_interleave", {"layout": "interleaved_to_half"}),
@@ -164,13 +163,16 @@ def test_what_makes_its_own_tables_is_not_taken_for_one_that_receives_them():
     assert [recognised(fn) for fn in (of_positions, with_more, bound, lambda x, positions: x, lambda x, cos: x)] == [None] * 5
 
 
-@every([("half", "{} half"), ("interleaved", "{} of each pair of columns")])
-def test_the_half_of_the_tables_that_alone_is_read_is_said(layout, said):
-    for half, word in enumerate(("first", "second")):
-        reader = lambda x, cos, sin, half=half: turned(x, *(pairing.split(y, layout)[half] for y in (cos, sin)), layout)  # noqa: E731
-        assert said.format(f"where the {word}") in check_rope(reader, dim=WIDTH, layout=layout).subject
-    both = check_rope(lambda x, cos, sin: x * cos + turned(x, 0, 1, layout) * sin, dim=WIDTH, layout=layout)
-    assert "alone" not in both.subject
+@every([("half", 0, "the first half"), ("interleaved", 1, "the second of each pair of columns")])
+def test_the_half_of_the_tables_that_alone_is_read_is_said(layout, half, said):
+    reader = lambda x, cos, sin: turned(x, *(pairing.split(y, layout)[half] for y in (cos, sin)), layout)  # noqa: E731
+    assert f"where {said}" in check_rope(reader, dim=WIDTH, layout=layout).subject
+
+
+def test_both_halves_of_the_tables_are_read():
+    assert (
+        "alone" not in check_rope(lambda x, cos, sin: x * cos + turned(x, 0, 1, "half") * sin, dim=WIDTH, layout="half").subject
+    )
 
 
 def test_tables_are_made_for_given_positions():
