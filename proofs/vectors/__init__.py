@@ -14,16 +14,12 @@ To add vectors for a new system, write proofs/vectors/<system>.py with the three
 
     def vectors():
         slopes, offsets = [mpmath.mpf(2) ** -h for h in (1, 2, 3)], list(range(-4, 3))
-        yield case(
-            "linear_bias/h3/bias",  # <system>/<variant>/<params>/<probe>; an id is for ever
-            op="bias",
-            params={"heads": 3},  # flat: numbers, words, booleans
-            tensors={"offsets": offsets},  # integers, or floats exact in bf16: see `painted`
-            expected=[[definition(o, s, mpmath) for o in offsets] for s in slopes],  # int, mpf, or a float that is exact
-            cond={"amp": terms(1, [[definition(o, s, mpmath) for o in offsets] for s in slopes])},  # None: equal, bit for bit
-            gauge="none",  # "row_constant" where a softmax hides a constant
-            kills="sign",
-        )
+        id = "linear_bias/h3/bias"  # <system>/<variant>/<params>/<probe>; an id is for ever
+        params = {"heads": 3}  # flat: numbers, words, booleans
+        tensors = {"offsets": offsets}  # integers, or floats exact in bf16: see `painted`
+        expected = [[definition(o, s, mpmath) for o in offsets] for s in slopes]  # int, mpf, or a float that is exact
+        amp = terms(1, expected)  # None: equal, bit for bit; {"amp": .., "phase": .., "out": ..}: see `cond` below
+        yield case(id, "bias", params, tensors, expected, amp, "sign", gauge="none")  # "row_constant" where a softmax hides it
 
 `kills` names mistakes of posref/ops/<system>.py, the only place where they are written: a generator computes no wrong answer.
 `case` refuses one that some model in `models` (default: all) could not tell from the right answer with rounding on both sides,
@@ -31,8 +27,8 @@ so every stored flag is a promise. Values are computed with 200 bits
 and rounded once, hence equal on every machine; never call posref's functions here. Let axes have different sizes; keep a file
 below 60 kB. Sensitivities (posref/vectors/models.py derives them): `terms(r, x)` for sums in which a term meets r roundings;
 |angle| * `growth(frequency)` is the `phase` of an angle. Attention brings its sensitivities: pairs (value, cond) go through
-`dot`, `total`, `product`, `cap`, `softmax`, `average` or `attend`, from `exact(x)` for inputs on: `answer=attend(q, k, v,
-scale)`.
+`dot`, `total`, `product`, `cap`, `softmax`, `average` or `attend`, from `exact(x)` for inputs on: `case(id, op, params,
+tensors, *attend(q, k, v, scale), kills)`.
 '''
 
 import hashlib
@@ -46,32 +42,11 @@ from posref.vectors import MODELS, error, fingerprint
 from posref.vectors import _case as read_case
 from posref.vectors.formats import canonical
 from proofs.vectors import _honest
-from proofs.vectors._sensitivity import attend, average, cap, dot, exact, product, softmax, stored, terms, total
+from proofs.vectors._sensitivity import *
 
-__all__ = [
-    "BELOW",
-    "BEYOND",
-    "FAR",
-    "HALVES",
-    "NARROW",
-    "PLACES",
-    "WRAPPED",
-    "attend",
-    "average",
-    "cap",
-    "case",
-    "described",
-    "dot",
-    "exact",
-    "growth",
-    "narrow",
-    "painted",
-    "product",
-    "softmax",
-    "stored",
-    "terms",
-    "total",
-]
+SENSITIVITIES = "attend average cap dot exact numbers product slopes softmax stored terms total"
+CONSTANTS = "BELOW BEYOND FAR HALVES MATH_IN_F32 MODELS NARROW OTHER PLACES WRAPPED"
+__all__ = f"{CONSTANTS} {SENSITIVITIES} case cut fewer growth narrow painted".split()  # the prelude of generators
 
 BITS = 200
 BEYOND = 2**24  # float32 has no odd numbers from here on; a multiple of every smaller modulus that is a power of two
@@ -82,6 +57,8 @@ WRAPPED = "int16_positions positions_clamped positions_modulo bf16_positions f16
 PLACES = np.array([[4, 0, 1, 9], [32768, 65536, 32767, 65535], [BEYOND + 1, BEYOND, BEYOND - 1, BEYOND + 3]])
 BELOW = np.array([2, -3, 0, -40])  # a cache and padding on the left count back from a token
 HALVES = np.array([0.5, 2.25, 7, 40.75])  # steps of a diffusion and coordinates of an image are no integers
+MATH_IN_F32 = ("f64", "f32", "f16-f32math", "bf16-f32math")  # where one key of many is less than 8 bits in every step tell
+OTHER = {"half": "interleaved", "interleaved": "half"}
 ZERO_FREE = (1, 2, 4, 6, 8, 9, 10, 11, 13, 14, 15, 17, 18, 19, 20, 21, 27, 31)
 TOLD = 2  # one tolerance for the right answer, one for the rounding of the wrong one
 GAUGES = ("none", "row_constant")
@@ -101,18 +78,27 @@ def painted(shape, tag):
     return (((7 * n * n + 31 * n + 17 * tag) % 251 - 125) / 64).reshape(shape)
 
 
+def cut(x):
+    """One entry less on the last axis."""
+    return x[..., :-1]
+
+
+def fewer(x):
+    """One row less: the axis before the last."""
+    return x[..., :-1, :]
+
+
 def case(
     id,
-    *,
     op,
-    params=None,
-    tensors=None,
-    expected=None,
-    stages=None,
+    params,
+    tensors,
+    expected,
     cond=None,
-    answer=None,
-    gauge="none",
     kills="",
+    *,
+    stages=None,
+    gauge="none",
     mistakes=None,
     models=tuple(MODELS),
     comment="",
@@ -121,15 +107,14 @@ def case(
 ):
     """The record of one case, checked: every mistake is told from the right answer by every model.
 
-    `answer` is a pair (expected, cond), as functions of attention return them.
-
-    `kills` names mistakes of posref/ops/<system>.py; `ignore` is true where elements of `expected` have no meaning. `mistakes`
-    maps a name to what it gives, in files of models and kernels alone, whose cases hold no arguments of an op; there
-    `honest(way, bits)` is what an attention gives that rounds (posref/check/rounded.py).
+    `cond` is a dictionary of sensitivities, or amp alone. `kills` names mistakes of posref/ops/<system>.py; `ignore` is true
+    where elements of `expected` have no meaning. `mistakes` maps a name to what it gives, in files of models and kernels alone,
+    whose cases hold no arguments of an op; there `honest(way, bits)` is what an attention gives that rounds
+    (posref/check/rounded.py).
 
     ValueError naming the case, and the mistake with its distance in tolerances, if one is not.
     """
-    expected, cond = answer or (expected, cond)
+    cond = cond if cond is None or isinstance(cond, dict) else {"amp": cond}
     if mpmath.mp.prec < BITS:
         raise ValueError(f"case {id}: mpmath works with {mpmath.mp.prec} bits; run python -m proofs.vectors, which sets {BITS}")
     if gauge not in GAUGES or not id.isascii() or id != id.lower() or " " in id:
@@ -140,9 +125,9 @@ def case(
         "flags": sorted({*kills.split(), *(mistakes or {})}),
         "status": "active",
         "models": [name for name in models if name != "f32-iterative"],
-        "params": {name: value.item() if hasattr(value, "item") else value for name, value in (params or {}).items()},
+        "params": {name: value.item() if hasattr(value, "item") else value for name, value in params.items()},
         "comment": comment,
-        "tensors": {name: tensor(value) for name, value in (tensors or {}).items()},
+        "tensors": {name: tensor(value) for name, value in tensors.items()},
         "stages": {name: tensor(value) for name, value in (stages or {}).items()},
         "expected": tensor(expected),
         "cond": None if cond is None else _sensitivities(id, cond, expected),

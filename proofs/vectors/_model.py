@@ -22,7 +22,7 @@ from posref.explain import command, explanation, output
 from posref.rotary import rope as rotation
 from posref.vectors import MODELS, SCHEMA, error
 from posref.vectors import _case as read_case
-from proofs.vectors import BITS, average, cap, case, described, dot, exact, growth, painted, rope, softmax, stored
+from proofs.vectors import BITS, MATH_IN_F32, average, cap, case, described, dot, exact, growth, painted, rope, softmax, stored
 
 POSITIONS = (0, 1, 2, 257, 4095)
 FLAGS = ops.flags("scaling") | described("rope")
@@ -107,15 +107,9 @@ def cases(group, prefix, rows=None):
     plain = [base ** (-mpmath.mpf(2 * t) / divisor) for t in range(len(group.frequencies))]  # RoFormer, Eq. (15)
     theta, magnitude = scaled(group, plain), _magnitude(group)
     params = {"dim": 2 * len(theta), "base": float(group.base), "layout": group.layout, "magnitude": float(magnitude)}
-    yield case(
-        f"{prefix}/inv_freq",
-        op="inv_freq",
-        params=params,
-        expected=theta,
-        cond={"phase": [w * growth(w) if w else mpmath.mpf(0) for w in theta]},
-        mistakes={"unscaled": plain} if group.scaling else {},
-        comment="Compare before anything else: radians per position of every pair.",
-    )
+    phase, mistakes = [w * growth(w) if w else mpmath.mpf(0) for w in theta], {"unscaled": plain} if group.scaling else {}
+    note = "Compare before anything else: radians per position of every pair."
+    yield case(f"{prefix}/inv_freq", "inv_freq", params, {}, theta, {"phase": phase}, mistakes=mistakes, comment=note)
     last = _last(group)
     probes = (("near", POSITIONS, 1), ("far", (last // 2, last - 1, last), 2)) if rows is None else (("turned", *rows, 1),)
     for probe, positions, tag in probes:
@@ -125,16 +119,11 @@ def cases(group, prefix, rows=None):
             wrong["unscaled"] = turned(group, x, positions, plain)
         if magnitude != 1:
             wrong["no_magnitude"] = turned(group, x, positions, theta)
-        yield case(
-            f"{prefix}/{probe}",
-            op="rotate",
-            params=params,
-            tensors={"x": x, "positions": np.array(positions)},
-            expected=turned(group, x, positions, theta, magnitude=magnitude),
-            cond=_sensitivity(group, x, positions, theta, magnitude),
-            mistakes={name: value if name != "sign" else value * magnitude for name, value in wrong.items()},
-            comment=f"Its frequencies are those of {prefix}/inv_freq.",
-        )
+        wrong["sign"] = wrong["sign"] * magnitude
+        tensors, note = {"x": x, "positions": np.array(positions)}, f"Its frequencies are those of {prefix}/inv_freq."
+        expected = turned(group, x, positions, theta, magnitude=magnitude)
+        cond = _sensitivity(group, x, positions, theta, magnitude)
+        yield case(f"{prefix}/{probe}", "rotate", params, tensors, expected, cond, mistakes=wrong, comment=note)
     yield _step(group, prefix, plain, theta, magnitude, params)
 
 
@@ -151,26 +140,17 @@ def _step(group, prefix, plain, theta, magnitude, params):
     sinks, v = np.array([0.5]) if group.sinks else None, painted((3, 4), 4)
     seen = np.array([[at[0] > last - (group.window or last), True, True]])
 
-    def attended(
-        theta=theta,
-        layout=None,
-        magnitude=magnitude,
-        scale=scale,
-        seen=seen,
-        sinks=sinks,
-        softcap=group.softcap,
-        models=("f64",),
-    ):
-        read = group if layout is None else replace(group, layout=layout)
-        turn = lambda x, at: stored(
-            turned(read, x, at, theta, magnitude=magnitude), _sensitivity(read, x, at, theta, magnitude)
-        )
-        scores = dot(turn(q, at[2:]), turn(k, at), scale, bits=24)
-        scores = cap(scores, softcap) if softcap else scores
-        sunk = None if sinks is None else sinks[:, None]
-        return average(
-            softmax((scores[0][None], {n: c[None] for n, c in scores[1].items()}), seen, sunk, models), exact(v[None])
-        )
+    right = {"theta": theta, "layout": group.layout, "magnitude": magnitude, "scale": scale, "seen": seen, "sinks": sinks}
+    right |= {"softcap": group.softcap, "models": ("f64",)}
+
+    def attended(**change):
+        theta, layout, magnitude, scale, seen, sinks, softcap, models = (right | change).values()
+        read = replace(group, layout=layout)
+        turn = lambda x: stored(turned(read, *x, theta, magnitude=magnitude), _sensitivity(read, *x, theta, magnitude))
+        scores, cond = dot(turn((q, at[2:])), turn((k, at)), scale, bits=24)
+        scores, cond = cap((scores, cond), softcap) if softcap else (scores, cond)
+        scores = scores[None], {name: each[None] for name, each in cond.items()}
+        return average(softmax(scores, seen, None if sinks is None else sinks[:, None], models), exact(v[None]))
 
     def honest(way, bits):
         given = {"q": q[None], "k": k[None], "v": v[None], "frequencies": np.array(theta, dtype=float), "scale": scale}
@@ -186,15 +166,13 @@ def _step(group, prefix, plain, theta, magnitude, params):
     words = {name: getattr(group, name) for name in ("window", "softcap") if getattr(group, name)}
     tensors = {"q": q[None], "k": k[None], "v": v[None], "q_positions": at[2:], "k_positions": at, "seen": seen.astype(int)}
     tensors |= {} if sinks is None else {"sinks": sinks}
-    given = {"op": "attend", "params": {**params, "scale": scale, **words}, "tensors": tensors, "comment": STEP}
-    given["honest"] = honest
     answers = {name: attended(**change)[0] for name, change in wrong.items()}
-    for models in (rope.MATH_IN_F32, ("f64",))[last >= 2**20 :]:  # float32 has no angles after a million tokens
-        given["expected"], given["cond"] = attended(models=models)
-        right = read_case(case(f"{prefix}/step", **given, models=models))
-        told = {n: y for n, y in answers.items() if min(error(right, y.astype(float), m) for m in models) > 2}
-        if told:
-            return case(f"{prefix}/step", **given, models=models, mistakes=told)
+    for models in (MATH_IN_F32, ("f64",))[last >= 2**20 :]:  # float32 has no angles after a million tokens
+        given = f"{prefix}/step", "attend", {**params, "scale": scale, **words}, tensors, *attended(models=models)
+        rest = {"models": models, "comment": STEP, "honest": honest}
+        found = read_case(case(*given, **rest))
+        if told := {n: y for n, y in answers.items() if min(error(found, y.astype(float), m) for m in models) > 2}:
+            return case(*given, **rest, mistakes=told)
     raise ValueError(f"{prefix}/step tells none of {', '.join(answers)} from the right answer")
 
 

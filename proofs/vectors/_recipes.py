@@ -19,13 +19,12 @@ from posref.vectors import _case as read_case
 from posref.vectors.recipes import TAGS, entries, inputs, painted
 from proofs.rotary.rope import frequency
 from proofs.vectors import BITS as PRECISION
-from proofs.vectors import case, described
+from proofs.vectors import MATH_IN_F32, case, described
 from proofs.vectors._model import written
 from proofs.vectors.rope import pairs
 
 BITS = 240  # of the fractions: the last 40 hold what some thousand roundings lose
 ONE = 1 << BITS
-MATH_IN_F32 = ("f64", "f32", "f16-f32math", "bf16-f32math")
 ENTRIES = 64
 SOURCES = ("Su et al., RoFormer, arXiv 2104.09864, Eqs. (13)-(16)", "Vaswani et al., arXiv 1706.03762, Eq. (1)")
 CONVENTIONS = {
@@ -74,21 +73,15 @@ def recipe(kills, models=MATH_IN_F32, **settings):
     right = _asked(**settings)
     given = inputs(right)
     output, cond = attended(right, given)
-    tensors = right.tensors | {"indices": indices(right, given)}
-    asked = right._replace(tensors=tensors)
+    asked = right._replace(tensors=right.tensors | {"indices": indices(right, given)})
     amount = {part: _compared(asked, values, np.abs) for part, values in cond.items()}
-    return case(
-        asked.id,
-        op="attend",
-        params=asked.params,
-        tensors=tensors,
-        expected=_compared(asked, output, lambda x: x),
-        cond=amount,
-        models=models,
-        mistakes={flag: entries(asked, wrong(flag, asked, given)) for flag in kills.split()},
-        honest=lambda way, bits: None if bits == 24 else entries(asked, _output(asked, given, way, bits)),
-        comment=f"{math.prod(asked.tensors['q_shape'][:3])} rows of {asked.tensors['k_shape'][2]} keys.",
-    )
+    rest = {
+        "mistakes": {flag: entries(asked, wrong(flag, asked, given)) for flag in kills.split()},
+        "honest": lambda way, bits: None if bits == 24 else entries(asked, _output(asked, given, way, bits)),
+        "comment": f"{math.prod(asked.tensors['q_shape'][:3])} rows of {asked.tensors['k_shape'][2]} keys.",
+    }
+    right = _compared(asked, output, lambda x: x)
+    return case(asked.id, "attend", asked.params, asked.tensors, right, amount, models=models, **rest)
 
 
 def _output(case, given, way, bits):
@@ -105,24 +98,11 @@ def whole(record):
     given = inputs(asked)
     output, cond = attended(asked, given)
     exact = np.frompyfunc(lambda x: mpmath.mpf(int(x)) / ONE, 1, 1)(output)
-    kept = {
-        name: asked.params[name]
-        for name in ("dim", "base", "layout", "scale", "heads", "key_heads", "window")
-        if name in asked.params
-    }
+    kept = ("dim", "base", "layout", "scale", "heads", "key_heads", "window")
+    params = {name: asked.params[name] for name in kept if name in asked.params}
     honest = lambda way, bits: None if bits == 24 else _output(asked, given, way, bits)
-    id, models = asked.id.replace("/kernel/", "/kernel-whole/"), asked.models
-    return case(
-        id,
-        op="attend",
-        params=kept,
-        tensors=given,
-        expected=exact,
-        cond=cond,
-        models=models,
-        comment=asked.comment,
-        honest=honest,
-    )
+    rest = {"models": asked.models, "comment": asked.comment, "honest": honest}
+    return case(asked.id.replace("/kernel/", "/kernel-whole/"), "attend", params, given, exact, cond, **rest)
 
 
 def _asked(name, n, dim, *, keys=None, heads=1, key_heads=1, base=10000, layout="half", first=0, window=None, padding=(0,)):

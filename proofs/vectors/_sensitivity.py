@@ -26,21 +26,21 @@ def terms(roundings, *sums, bits=8):
     >>> float(terms(3, -2.0))
     2.0237154150197627
     """
-    total = sum(abs(_exact(each)) for each in sums)
+    total = sum(abs(numbers(each)) for each in sums)
     if np.max(roundings) >= 2 ** (bits - 1):
         raise ValueError(f"terms: {np.max(roundings)} roundings are too many for {bits}-bit significands; take smaller shapes")
-    return total * (_exact(roundings) / mpmath.mpf(3) / (1 - _exact(roundings) / mpmath.mpf(2) ** bits))
+    return total * (numbers(roundings) / mpmath.mpf(3) / (1 - numbers(roundings) / mpmath.mpf(2) ** bits))
 
 
 def exact(value):
     """An input: no error."""
-    value = _exact(value)
+    value = numbers(value)
     return value, dict.fromkeys(NAMES, value * 0)
 
 
 def stored(value, cond):
     """A computed value with its amp and phase, stored once in the output format."""
-    value = _exact(value)
+    value = numbers(value)
     return value, {"amp": value * 0, "phase": value * 0, **cond, "out": abs(value) + cond.get("out", 0)}
 
 
@@ -71,7 +71,7 @@ def product(a, b):
 def cap(scores, softcap):
     """c tanh(s / c), whose slope is at most 1; one rounding for the quotient, two for tanh, one for the product."""
     s, cond = scores
-    value = _exact(np.frompyfunc(lambda x: softcap * mpmath.tanh(x / softcap), 1, 1)(s))
+    value = numbers(np.frompyfunc(lambda x: softcap * mpmath.tanh(x / softcap), 1, 1)(s))
     return stored(value, {**cond, "amp": cond["amp"] + terms(1, s) + terms(3, value)})
 
 
@@ -81,7 +81,7 @@ def softmax(scores, mask=None, sinks=None, models=tuple(MODELS)):
     Sinks, `(heads, 1)` and inputs, are one key more, which is left out in the end.
     """
     if sinks is not None:
-        column = np.broadcast_to(_exact(sinks)[..., None], (*scores[0].shape[:-1], 1))
+        column = np.broadcast_to(numbers(sinks)[..., None], (*scores[0].shape[:-1], 1))
         joined = lambda x, y: np.concatenate([x, y], axis=-1)
         wider = joined(scores[0], column), {name: joined(scores[1][name], column * 0) for name in NAMES}
         seen = np.broadcast_to(True if mask is None else mask, scores[0].shape)
@@ -93,7 +93,7 @@ def softmax(scores, mask=None, sinks=None, models=tuple(MODELS)):
     for row in np.ndindex(s.shape[:-1]):
         seen = np.flatnonzero(mask[row])
         if len(seen):
-            powers = _exact([mpmath.exp(score) for score in s[row][seen]])
+            powers = numbers([mpmath.exp(score) for score in s[row][seen]])
             weights[row][seen] = powers / powers.sum()
             beyond[row][seen] = max(s[row][seen]) - s[row][seen]
     cond = {name: weights * (each + (weights * each).sum(axis=-1, keepdims=True)) for name, each in cond.items()}
@@ -131,6 +131,25 @@ def _bend(scores, mask, models):
     return mpmath.expm1(length) / length * mpmath.expm1(delta) / delta
 
 
-def _exact(value):
+def numbers(value):
     """Every number as mpf, so that no arithmetic is done by floats."""
     return np.array(np.frompyfunc(mpmath.mpf, 1, 1)(np.asarray(value, dtype=object)))
+
+
+def slopes(loss, given, of, roundings):
+    """(gradient by `given[of]`, cond) of loss(**given), L(x + 1) - L(x) for each entry x; a term meets so many roundings.
+
+    The loss is affine in every entry of its inputs, as that of scores and of biases is.
+    """
+    arrays = {name: numbers(x) for name, x in given.items()}
+    sizes = _slopes(loss, {name: abs(x) for name, x in arrays.items()}, of)
+    return _slopes(loss, arrays, of), {"amp": terms(roundings, sizes)}
+
+
+def _slopes(loss, given, of):
+    start, found = loss(**given), np.empty(given[of].shape, dtype=object)
+    for place in np.ndindex(found.shape):
+        moved = given[of].copy()
+        moved[place] += mpmath.mpf(1)
+        found[place] = loss(**given | {of: moved}) - start
+    return found

@@ -2,12 +2,9 @@
 
 import itertools
 
-import mpmath
 import numpy as np
 
-from proofs.vectors import case, painted, terms
-
-NUMBERS = np.vectorize(lambda x: mpmath.mpf(float(x)), otypes=[object])
+from proofs.vectors import *
 
 
 def gates(shape, first):
@@ -29,16 +26,11 @@ def attend_and_remember(name, given, both, roundings, kills, of_reading, layout=
     told, params = {key: swapped(x, key == "state") for key, x in given.items()}, {"state_layout": layout} if layout else {}
     for op, kind in (("attend", 0), ("remember", 1)):
         reads = op == "attend"
-        yield case(
-            name.format(op),
-            op=op,
-            params=params | ({"scale": scale} if reads else {}),
-            tensors={key: x for key, x in told.items() if key != "q" or reads},
-            expected=swapped(right[kind], not reads),
-            cond={"amp": terms(roundings, swapped(size[kind], not reads), bits=24)},
-            kills=f"{kills} {of_reading}" if reads else kills,
-            models=("f64", "f32"),  # states are kept in float32
-        )
+        words = params | ({"scale": scale} if reads else {})
+        tensors = {key: x for key, x in told.items() if key != "q" or reads}
+        cond, flags = terms(roundings, swapped(size[kind], not reads), bits=24), f"{kills} {of_reading}" if reads else kills
+        # states are kept in float32
+        yield case(name.format(op), op, words, tensors, swapped(right[kind], not reads), cond, flags, models=("f64", "f32"))
 
 
 def packed(id, given, both, ends, roundings, kills):
@@ -50,13 +42,6 @@ def packed(id, given, both, ends, roundings, kills):
             for a, b in itertools.pairwise(ends)
         ]
         outputs.append(np.concatenate([both(part, f)[0] for part in parts], axis=-2))
-    return case(
-        id,
-        op="packed",
-        params={"scale": 0.5},
-        tensors={name: x for name, x in given.items() if name != "state"} | {"boundaries": np.array(ends)},
-        expected=outputs[0],
-        cond={"amp": terms(roundings, outputs[1], bits=24)},
-        kills=kills,
-        models=("f64", "f32"),
-    )
+    tensors = {name: x for name, x in given.items() if name != "state"} | {"boundaries": np.array(ends)}
+    cond = terms(roundings, outputs[1], bits=24)
+    return case(id, "packed", {"scale": 0.5}, tensors, outputs[0], cond, kills, models=("f64", "f32"))

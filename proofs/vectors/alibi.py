@@ -5,9 +5,8 @@
 import mpmath
 import numpy as np
 
-from posref.vectors import MODELS
 from proofs.relative.alibi import definition, slope, steps
-from proofs.vectors import BELOW, FAR, HALVES, NARROW, PLACES, WRAPPED, attend, case, exact, growth, painted, stored, terms
+from proofs.vectors import *
 
 SOURCES = (
     "Press et al., Train Short, Test Long, arXiv 2108.12409, section 3 and footnote 10",
@@ -99,25 +98,15 @@ def _reach(heads, max_bias=8):
 
 
 def _slopes_case(heads, max_bias, mistakes):
-    return case(
-        f"alibi/slopes/h{heads}-b{max_bias}/slopes",
-        op="slopes",
-        params={"heads": heads, "max_bias": max_bias},
-        expected=_slopes(heads, max_bias),
-        cond={"phase": _reach(heads, max_bias)},
-        kills=mistakes,
-    )
+    id, params = f"alibi/slopes/h{heads}-b{max_bias}/slopes", {"heads": heads, "max_bias": max_bias}
+    return case(id, "slopes", params, {}, _slopes(heads, max_bias), {"phase": _reach(heads, max_bias)}, mistakes)
 
 
 def _shard(heads, first, count, max_bias=8, more=""):
-    return case(
-        f"alibi/slopes/h{heads}-b{max_bias}/rank-1-of-{heads // count}",
-        op="shard",
-        params={"heads": heads, "max_bias": max_bias, "first": first, "count": count},
-        expected=_slopes(heads, max_bias)[first : first + count],
-        cond={"phase": _reach(heads, max_bias)[first : first + count]},
-        kills="slopes_of_the_shard first_slopes" + more,
-    )
+    id = f"alibi/slopes/h{heads}-b{max_bias}/rank-1-of-{heads // count}"
+    params = {"heads": heads, "max_bias": max_bias, "first": first, "count": count}
+    expected, cond = _slopes(heads, max_bias)[first : first + count], {"phase": _reach(heads, max_bias)[first : first + count]}
+    return case(id, "shard", params, {}, expected, cond, "slopes_of_the_shard first_slopes" + more)
 
 
 def _biases(slopes, queries, keys, form):
@@ -141,33 +130,19 @@ def _bias_case(probe, heads, queries, keys, form, mistakes, gauge="none", max_bi
         key = _sensitivity(heads, queries, keys, "key")
         cond = {name: each + key[name] for name, each in cond.items()}
         cond["out"] = cond["amp"]
-    return case(
-        f"alibi/{form}/h{heads}/{probe}",
-        op="bias",
-        params={"heads": heads, "max_bias": max_bias, "form": form},
-        tensors={"queries": queries, "keys": keys},
-        stages={"slopes": _slopes(heads, max_bias)},
-        expected=_biases(_slopes(heads, max_bias), queries, keys, form),
-        cond=cond,
-        gauge=gauge,
-        kills=mistakes,
-        **rest,
-    )
+    id, params = f"alibi/{form}/h{heads}/{probe}", {"heads": heads, "max_bias": max_bias, "form": form}
+    tensors, expected = {"queries": queries, "keys": keys}, _biases(_slopes(heads, max_bias), queries, keys, form)
+    stages = {"slopes": _slopes(heads, max_bias)}
+    return case(id, "bias", params, tensors, expected, cond, mistakes, stages=stages, gauge=gauge, **rest)
 
 
 def _collision():
     heads, queries, keys = 8, [4099], [4095, 4096, 4097, 4098, 4099]
-    return case(
-        "alibi/signed/h8/collision",
-        op="bias",
-        params={"heads": heads, "max_bias": 8, "form": "signed"},
-        tensors={"queries": queries, "keys": keys},
-        expected=_biases(_slopes(heads), queries, keys, "signed"),
-        cond=_sensitivity(heads, queries, keys, "signed"),
-        gauge="row_constant",
-        kills="f16_key_form",
-        comment="In float16 the key form rounds positions 4095 .. 4099 to multiples of 4.",
-    )
+    id, params = "alibi/signed/h8/collision", {"heads": heads, "max_bias": 8, "form": "signed"}
+    tensors, expected = {"queries": queries, "keys": keys}, _biases(_slopes(heads), queries, keys, "signed")
+    cond = _sensitivity(heads, queries, keys, "signed")
+    comment = "In float16 the key form rounds positions 4095 .. 4099 to multiples of 4."
+    return case(id, "bias", params, tensors, expected, cond, "f16_key_form", gauge="row_constant", comment=comment)
 
 
 def _attend(probe, queries, form, mistakes, causal, keys=(0, 3, 7, 9, 12), max_bias=8, scale=0.5):
@@ -180,14 +155,8 @@ def _attend(probe, queries, form, mistakes, causal, keys=(0, 3, 7, 9, 12), max_b
     sensitivity = _sensitivity(heads, queries, keys, form, max_bias)
     bias = stored(_biases(_slopes(heads, max_bias), queries, keys, form), sensitivity)
     models = ("f64", "f32") if probe == "far" or placed else tuple(MODELS)  # one key of five is less than 16 bits tell
-    return case(
-        f"alibi/{form}/h{heads}-d4/{probe}",
-        op="attend",
-        params={"heads": heads, "max_bias": max_bias, "form": form, "scale": scale, "causal": causal},
-        tensors={"q": q, "k": k, "v": v, "queries": queries, "keys": keys},
-        stages={"slopes": _slopes(heads, max_bias)},
-        answer=attend(exact(q), exact(k), exact(v), scale, bias, mask, models if placed else tuple(MODELS)),
-        kills=mistakes,
-        models=models,
-        comment="Positions have gaps.",
-    )
+    id = f"alibi/{form}/h{heads}-d4/{probe}"
+    params = {"heads": heads, "max_bias": max_bias, "form": form, "scale": scale, "causal": causal}
+    tensors, stages = {"q": q, "k": k, "v": v, "queries": queries, "keys": keys}, {"slopes": _slopes(heads, max_bias)}
+    answer = attend(exact(q), exact(k), exact(v), scale, bias, mask, models if placed else tuple(MODELS))
+    return case(id, "attend", params, tensors, *answer, mistakes, stages=stages, models=models, comment="Positions have gaps.")

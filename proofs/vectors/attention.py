@@ -3,25 +3,8 @@
 import mpmath
 import numpy as np
 
-from posref.vectors import MODELS
 from proofs.attention import definition
-from proofs.vectors import (
-    BELOW,
-    NARROW,
-    PLACES,
-    average,
-    cap,
-    case,
-    dot,
-    exact,
-    painted,
-    product,
-    softmax,
-    stored,
-    terms,
-    total,
-)
-from proofs.vectors._rejected import cut, fewer
+from proofs.vectors import *
 
 SOURCES = (
     "Vaswani et al., Attention Is All You Need, arXiv 1706.03762, Eq. (1)",
@@ -78,7 +61,6 @@ MASKED = "no_mask mask_inverted mask_after_softmax mask_multiplied softmax_over_
 CAPPED = ["left_out", "without_division", "without_factor", "clipped", "before_scale", "after_bias", "after_mask"]
 SUNK = "sink_left_out sink_of_zero sink_of_the_first_head sink_beside_the_maximum sink_without_exp"
 WINDOW = "window_ignored window_one_more window_one_less"
-MATH_IN_F32 = ("f64", "f32", "f16-f32math", "bf16-f32math")  # 8 bits in every step hide caps; gradients multiply errors
 
 
 def vectors():
@@ -134,16 +116,8 @@ def _softmax_case(probe, seen, sinks, kills, scores=None, **rest):
         seen_here = [True] * len(s) if mask is None else mask[row[-1]].tolist()
         first = [] if sink is None else [mpmath.mpf(sink[row[0], 0])]
         weights[row] = definition([*first, *s], [*(True for _ in first), *seen_here], mpmath)[len(first) :]
-    return case(
-        f"attention/softmax/h2/{probe}",
-        op="softmax",
-        params={"heads": 2},
-        tensors=_tensors(scores=scores, seen=seen, sinks=sinks),
-        expected=weights,
-        cond=softmax(exact(scores), mask, sink)[1],
-        kills=kills,
-        **rest,
-    )
+    tensors, cond = _tensors(scores=scores, seen=seen, sinks=sinks), softmax(exact(scores), mask, sink)[1]
+    return case(f"attention/softmax/h2/{probe}", "softmax", {"heads": 2}, tensors, weights, cond, kills, **rest)
 
 
 def _tensors(**given):
@@ -185,15 +159,8 @@ def _attend_case(probe, kills, *, heads=2, key_heads=None, seen=None, bias=None,
     given = {"models": more["models"]} if probe == "large" else {}
     given |= {"scale": scale, "bias": bias, "seen": seen, "sinks": column, "rows": row_scale, "softcap": softcap}
     params = {"heads": heads, "scale": scale} | _tensors(key_heads=key_heads, softcap=softcap)
-    return case(
-        f"attention/attend/h{heads}-d4/{probe}",
-        op="attend",
-        params=params,
-        tensors=_tensors(q=q, k=k, v=v, bias=bias, seen=seen, sinks=sinks, row_scale=row_scale),
-        answer=_output(q, k, v, **given),
-        kills=kills,
-        **more,
-    )
+    tensors = _tensors(q=q, k=k, v=v, bias=bias, seen=seen, sinks=sinks, row_scale=row_scale)
+    return case(f"attention/attend/h{heads}-d4/{probe}", "attend", params, tensors, *_output(q, k, v, **given), kills, **more)
 
 
 def _rule(n_query, n_key, causal, window):
@@ -221,15 +188,10 @@ def _offset_case(probe, n_query, n_key, kills, causal, window, **rest):
     index = np.arange(n_key) - np.arange(n_query)[:, None] + n_query - 1
     given = {"models": rest["models"]} if probe == "large" else {}
     given |= {"scale": scale, "bias": by_offset[:, index], "seen": _rule(n_query, n_key, causal, window)}
-    return case(
-        f"attention/by-offset/h{heads}-d4/{probe}",
-        op="attend_by_offset",
-        params={"heads": heads, "key_heads": key_heads, "scale": scale, "causal": causal} | _tensors(window=window),
-        tensors={"q": q, "k": k, "v": v, "bias_by_offset": by_offset},
-        answer=_output(q, k, v, **given),
-        kills=kills,
-        **rest,
-    )
+    id = f"attention/by-offset/h{heads}-d4/{probe}"
+    params = {"heads": heads, "key_heads": key_heads, "scale": scale, "causal": causal} | _tensors(window=window)
+    tensors = {"q": q, "k": k, "v": v, "bias_by_offset": by_offset}
+    return case(id, "attend_by_offset", params, tensors, *_output(q, k, v, **given), kills, **rest)
 
 
 def _batch_by_offset():
@@ -237,15 +199,10 @@ def _batch_by_offset():
     q, k, v = painted((2, 2, 3, 4), 1), painted((2, 2, 3, 4), 2), painted((2, 2, 3, 4), 4)
     by_offset, scale = painted((2, 5), 6), 0.1875
     index = np.arange(3) - np.arange(3)[:, None] + 2
-    return case(
-        "attention/by-offset/h2-d4/batch",
-        op="attend_by_offset",
-        params={"heads": 2, "scale": scale, "causal": True},
-        tensors={"q": q, "k": k, "v": v, "bias_by_offset": by_offset},
-        answer=_output(q, k, v, scale=scale, bias=by_offset[:, index], seen=_rule(3, 3, True, None)),
-        kills="keys_of_the_first_batch_row queries_and_keys_swapped no_bias bias_before_scale causal_ignored",
-        models=MATH_IN_F32,
-    )
+    params, tensors = {"heads": 2, "scale": scale, "causal": True}, {"q": q, "k": k, "v": v, "bias_by_offset": by_offset}
+    kills = "keys_of_the_first_batch_row queries_and_keys_swapped no_bias bias_before_scale causal_ignored"
+    answer = _output(q, k, v, scale=scale, bias=by_offset[:, index], seen=_rule(3, 3, True, None))
+    return case("attention/by-offset/h2-d4/batch", "attend_by_offset", params, tensors, *answer, kills, models=MATH_IN_F32)
 
 
 def _sequence():
@@ -260,17 +217,12 @@ def _sequence():
         ("full-window", 63, 64, "window_one_less causal_left_aligned"),
     ):
         rows = slice(first, last)
-        yield case(
-            f"attention/by-offset/h1-d2-w64/{probe}",
-            op="attend_by_offset",
-            params={"heads": 1, "scale": scale, "causal": True, "window": window},
-            tensors={"q": q[:, rows], "k": k[:, :last], "v": v[:, :last]},
-            expected=expected[:, rows],
-            cond={name: each[:, rows] for name, each in cond.items()},
-            kills=kills,
-            models=("f64", "f32"),  # one key of 64 is less than 16 bits tell
-            comment=f"Rows {first} to {last - 1} of one text of {n} tokens.",
-        )
+        id, params = f"attention/by-offset/h1-d2-w64/{probe}", {"heads": 1, "scale": scale, "causal": True, "window": window}
+        tensors, right = {"q": q[:, rows], "k": k[:, :last], "v": v[:, :last]}, expected[:, rows]
+        amp = {name: each[:, rows] for name, each in cond.items()}
+        comment = f"Rows {first} to {last - 1} of one text of {n} tokens."
+        # one key of 64 is less than 16 bits tell
+        yield case(id, "attend_by_offset", params, tensors, right, amp, kills, models=("f64", "f32"), comment=comment)
 
 
 def _gradients():
@@ -281,17 +233,10 @@ def _gradients():
     for of in ("q", "k", "v", "bias"):
         kills = "no_bias no_mask scale_ignored"
         kills += {"v": " gradient_unweighted", "bias": " row_sum_left_out"}.get(of, " row_sum_left_out gradient_unscaled")
-        yield case(
-            f"attention/gradient/h2-d2/{of}",
-            op="attend_gradient",
-            params={"heads": 2, "scale": scale, "of": of},
-            tensors={"output_gradient": flow, "q": q, "k": k, "v": v, "bias": bias, "seen": seen},
-            expected=_derivative(of, flow, q, k, v, **given),
-            cond=conds[of],
-            kills=kills,
-            models=MATH_IN_F32,
-            comment="The second query sees nothing: its gradient is zero.",
-        )
+        id, params = f"attention/gradient/h2-d2/{of}", {"heads": 2, "scale": scale, "of": of}
+        tensors = {"output_gradient": flow, "q": q, "k": k, "v": v, "bias": bias, "seen": seen}
+        expected, comment = _derivative(of, flow, q, k, v, **given), "The second query sees nothing: its gradient is zero."
+        yield case(id, "attend_gradient", params, tensors, expected, conds[of], kills, models=MATH_IN_F32, comment=comment)
 
 
 def _extreme_gradients():
@@ -299,18 +244,13 @@ def _extreme_gradients():
     q, k, v, flow = (painted((1, n, d), tag) for n, d, tag in ((3, 2, 1), (4, 2, 2), (4, 3, 4), (3, 3, 8)))
     seen, bias, models = np.array([[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 0, 1]]), np.zeros((1, 3, 4)), MATH_IN_F32[:2]
     for probe, scale in (("holes", 0.375), ("large", 256.0)):
-        scores = scale * (exact(q)[0][0] @ exact(k)[0][0].T)
+        scores = scale * (numbers(q)[0] @ numbers(k)[0].T)
         weights = np.array([definition(list(row), list(at != 0), mpmath) for row, at in zip(scores, seen, strict=True)])
-        yield case(
-            f"attention/gradient/h1-d2/v-{probe}",
-            op="attend_gradient",
-            params={"heads": 1, "scale": scale, "of": "v"},
-            tensors={"output_gradient": flow, "q": q, "k": k, "v": v, "seen": seen},
-            expected=(weights.T @ exact(flow)[0][0])[None],
-            cond=_gradient_sensitivities(flow, q, k, v, scale=scale, seen=seen, bias=bias, models=models)["v"],
-            kills="no_mask mask_inverted scale_ignored",
-            models=models,
-        )
+        id, params = f"attention/gradient/h1-d2/v-{probe}", {"heads": 1, "scale": scale, "of": "v"}
+        tensors = {"output_gradient": flow, "q": q, "k": k, "v": v, "seen": seen}
+        expected = (weights.T @ numbers(flow)[0])[None]
+        cond = _gradient_sensitivities(flow, q, k, v, scale=scale, seen=seen, bias=bias, models=models)["v"]
+        yield case(id, "attend_gradient", params, tensors, expected, cond, "no_mask mask_inverted scale_ignored", models=models)
 
 
 def _grouped_gradients():
@@ -324,17 +264,13 @@ def _grouped_gradients():
         parts = {name: x.reshape(-1, 2, 3, 2) for name, x in whole[of].items()}
         cond = {name: x.sum(axis=1) for name, x in parts.items()}
         cond["amp"] = cond["amp"] + terms(1, parts["out"][:, 0], parts["out"][:, 1])
-        yield case(
-            f"attention/gradient/h4-d2/{of}-shared{'-batch' * len(texts)}",
-            op="attend_gradient",
-            params={"heads": 4, "key_heads": 2, "scale": 0.375, "of": of},
-            tensors={"output_gradient": split(flow), "q": split(q), "k": split(k), "v": split(v), "seen": given["seen"]},
-            expected=split(_derivative(of, flow, q, k, v, **given)),
-            cond={name: split(x) for name, x in cond.items()},
-            kills="sharing_not_summed heads_tiled no_mask scale_ignored",
-            models=MATH_IN_F32,
-            comment="Heads 0 and 1 share the first key head, 2 and 3 the second: their gradients add up.",
-        )
+        id = f"attention/gradient/h4-d2/{of}-shared{'-batch' * len(texts)}"
+        params = {"heads": 4, "key_heads": 2, "scale": 0.375, "of": of}
+        tensors = {"output_gradient": split(flow), "q": split(q), "k": split(k), "v": split(v), "seen": given["seen"]}
+        expected, amp = split(_derivative(of, flow, q, k, v, **given)), {name: split(x) for name, x in cond.items()}
+        kills = "sharing_not_summed heads_tiled no_mask scale_ignored"
+        comment = "Heads 0 and 1 share the first key head, 2 and 3 the second: their gradients add up."
+        yield case(id, "attend_gradient", params, tensors, expected, amp, kills, models=MATH_IN_F32, comment=comment)
 
 
 def _batched_gradients():
@@ -342,22 +278,17 @@ def _batched_gradients():
     q, k, v, flow = painted((4, 3, 2), 1), painted((4, 3, 2), 2), painted((4, 3, 2), 4), painted((4, 3, 2), 8)
     given = {"scale": 0.1875, "seen": np.tri(3, dtype=int), "bias": painted((4, 3, 3), 6)}
     conds, split = _gradient_sensitivities(flow, q, k, v, **given), lambda x: x.reshape(2, 2, *x.shape[1:])
-    yield case(
-        "attention/gradient/h2-d2/k-batch",
-        op="attend_gradient",
-        params={"heads": 2, "scale": given["scale"], "of": "k"},
-        tensors={"output_gradient": split(flow), "q": split(q), "k": split(k), "v": split(v)}
-        | {"bias": split(given["bias"]), "seen": given["seen"]},
-        expected=split(_derivative("k", flow, q, k, v, **given)),
-        cond={name: split(x) for name, x in conds["k"].items()},
-        kills="keys_of_the_first_batch_row queries_and_keys_swapped no_mask scale_ignored no_bias",
-        models=MATH_IN_F32,
-    )
+    id, params = "attention/gradient/h2-d2/k-batch", {"heads": 2, "scale": given["scale"], "of": "k"}
+    tensors = {"output_gradient": split(flow), "q": split(q), "k": split(k), "v": split(v)}
+    tensors |= {"bias": split(given["bias"]), "seen": given["seen"]}
+    expected, cond = split(_derivative("k", flow, q, k, v, **given)), {name: split(x) for name, x in conds["k"].items()}
+    kills = "keys_of_the_first_batch_row queries_and_keys_swapped no_mask scale_ignored no_bias"
+    yield case(id, "attend_gradient", params, tensors, expected, cond, kills, models=MATH_IN_F32)
 
 
 def _derivative(of, flow, q, k, v, *, scale, seen, bias):
     """The definition differentiated: (L(x + h) - L(x - h)) / 2h with h = 2^-60, for each entry x, off by about h^2."""
-    at, h = {name: exact(x)[0] for name, x in (("q", q), ("k", k), ("v", v), ("bias", bias))}, mpmath.mpf(2) ** -60
+    at, h = {name: numbers(x) for name, x in (("q", q), ("k", k), ("v", v), ("bias", bias))}, mpmath.mpf(2) ** -60
 
     def loss(**x):
         found = mpmath.mpf(0)
@@ -428,15 +359,9 @@ def _mask(probe, positions, kills, width=None, ahead=None, causal=None, **rest):
     queries, keys = positions
     offset = keys[..., None, :] - queries[..., :, None]
     seen = (offset <= 0 if causal or not width else offset < (ahead or width)) & (offset > -width if width else True)
-    return case(
-        f"attention/masks/{f'w{width}' if width else 'any'}/{probe}",
-        op=f"{probe.split('-')[0]}_mask",
-        params=_tensors(width=width, ahead=ahead, causal=causal),
-        tensors={"queries": queries, "keys": keys},
-        expected=seen.astype(int),
-        kills=kills,
-        **rest,
-    )
+    id, params = f"attention/masks/{f'w{width}' if width else 'any'}/{probe}", _tensors(width=width, ahead=ahead, causal=causal)
+    tensors = {"queries": queries, "keys": keys}
+    return case(id, f"{probe.split('-')[0]}_mask", params, tensors, seen.astype(int), kills=kills, **rest)
 
 
 def _structured_masks():
@@ -448,46 +373,25 @@ def _structured_masks():
         ("below", (np.array([[-2.75, 0.5, 2.25]]), np.array([[-5.5, -2.5, -2.875, 0.25, 0.75, 2.0]])), "positions_ignored"),
     ):
         seen = [[[int(j <= i and j // 3 == i // 3) for j in js] for i in qs] for qs, js in zip(here, there, strict=True)]
-        yield case(
-            f"attention/masks/c3/chunk-{probe}",
-            op="chunk_mask",
-            params={"width": 3},
-            tensors={"queries": here, "keys": there},
-            expected=seen,
-            kills=kills,
-        )
+        id = f"attention/masks/c3/chunk-{probe}"
+        yield case(id, "chunk_mask", {"width": 3}, {"queries": here, "keys": there}, seen, kills=kills)
     prefixes = [3, 0, 6]
-    yield case(
-        "attention/masks/n8/prefix",
-        op="prefix_mask",
-        params={"n": 8},
-        tensors={"prefixes": prefixes},
-        expected=[[[int(j <= i or max(i, j) < prefix) for j in range(8)] for i in range(8)] for prefix in prefixes],
-        kills="causal_strict sees_one_ahead",
-    )
+    id = "attention/masks/n8/prefix"
+    expected = [[[int(j <= i or max(i, j) < prefix) for j in range(8)] for i in range(8)] for prefix in prefixes]
+    yield case(id, "prefix_mask", {"n": 8}, {"prefixes": prefixes}, expected, kills="causal_strict sees_one_ahead")
     blocks = [-1, 0, 0, 0, -1, 1, 1, 2, 2, -1, -1]
     for probe, width, kills in (("", None, ""), ("-in-windows", 2, WINDOW)):
         near = lambda i, j, width=width: width is None or i - j < width
         seen = [[int((j <= i or blocks[i] == blocks[j] >= 0) and near(i, j)) for j in range(11)] for i in range(11)]
-        yield case(
-            f"attention/masks/n11/blocks{probe}",
-            op="block_mask",
-            params={} if width is None else {"width": width},
-            tensors={"blocks": blocks},
-            expected=seen,
-            kills=f"causal_strict sees_one_ahead {kills}",
-        )
+        id, params = f"attention/masks/n11/blocks{probe}", {} if width is None else {"width": width}
+        yield case(id, "block_mask", params, {"blocks": blocks}, seen, kills=f"causal_strict sees_one_ahead {kills}")
 
 
 def _terms(probe, *batch):
     x, p, w_q, w_k = painted((*batch, 3, 2), 1), painted((*batch, 3, 2), 2), painted((2, 4), 4), painted((2, 4), 6)
     through = lambda y, w: dot(exact(y), exact(w.T))
     parts = [dot(through(left, w_q), through(right, w_k)) for left in (x, p) for right in (x, p)]
-    return case(
-        f"attention/four-terms/d2/{probe}",
-        op="four_terms",
-        tensors={"x": x, "p": p, "w_q": w_q, "w_k": w_k},
-        expected=np.stack([value for value, _ in parts]),
-        cond={name: np.stack([stored(value, cond)[1][name] for value, cond in parts]) for name in ("amp", "phase", "out")},
-        kills="cross_terms_exchanged matrices_exchanged terms_transposed",
-    )
+    tensors, expected = {"x": x, "p": p, "w_q": w_q, "w_k": w_k}, np.stack([value for value, _ in parts])
+    amp = {name: np.stack([stored(value, cond)[1][name] for value, cond in parts]) for name in ("amp", "phase", "out")}
+    kills = "cross_terms_exchanged matrices_exchanged terms_transposed"
+    return case(f"attention/four-terms/d2/{probe}", "four_terms", {}, tensors, expected, amp, kills)

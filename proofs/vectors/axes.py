@@ -6,7 +6,7 @@ import numpy as np
 from proofs.rotary.axes import definition
 from proofs.rotary.rope import definition as turn
 from proofs.rotary.rope import frequency
-from proofs.vectors import case, growth, painted, terms
+from proofs.vectors import *
 
 SOURCES = (
     "Wang et al., Qwen2-VL, arXiv 2409.12191, section 2.1",
@@ -53,7 +53,7 @@ def vectors():
         squares = [(r, c) for r in range(0, height, merge) for c in range(0, width, merge)]
         patches = [[r + dr, c + dc] for r, c in squares for dr in range(merge) for dc in range(merge)]
         sizes = {"height": height, "width": width, "merge": merge}
-        yield case(f"axes/grid/{height}x{width}/merge-{merge}", op="grid", params=sizes, expected=patches, cond=None, kills="")
+        yield case(f"axes/grid/{height}x{width}/merge-{merge}", "grid", sizes, {}, patches, None, "")
     for name, settings in MODELS.items():
         yield _rotate(name, *settings)
     yield _rotate(*SMALL)
@@ -71,15 +71,7 @@ def _dealt(sizes, leftover):
 
 def _axes_of(op, sizes, params, expected, kills):
     name = "-".join(map(str, sizes))
-    return case(
-        f"axes/{op}/{'-'.join([name, *params.values()])}/axis",
-        op=op,
-        params=params,
-        tensors={"sizes": sizes},
-        expected=expected,
-        cond=None,
-        kills=kills,
-    )
+    return case(f"axes/{op}/{'-'.join([name, *params.values()])}/axis", op, params, {"sizes": sizes}, expected, None, kills)
 
 
 def _turned(x, coordinates, axis, w, layout):
@@ -100,12 +92,7 @@ def _rotate(name, dim, base, axis, order, layout, coordinates, **rest):
     all_of = [frequency(t, dim, mpmath.mpf(base)) for t in range(dim // 2)]
     x, w = painted((len(coordinates), dim), 1), [all_of[t] for t in order]
     kills = "rows_and_columns_exchanged first_axis_alone other_layout"
-    return case(
-        f"axes/rotate/{name}/tokens",
-        op="rotate",
-        params={"dim": dim, "base": base, "layout": layout},
-        tensors={"x": x, "coordinates": coordinates, "axis": list(axis), "order": list(order)},
-        answer=_turned(x, coordinates, axis, w, layout),
-        kills=kills + " order_ignored" * (w != all_of),
-        **rest,
-    )
+    params = {"dim": dim, "base": base, "layout": layout}
+    tensors = {"x": x, "coordinates": coordinates, "axis": list(axis), "order": list(order)}
+    kills, answer = kills + " order_ignored" * (w != all_of), _turned(x, coordinates, axis, w, layout)
+    return case(f"axes/rotate/{name}/tokens", "rotate", params, tensors, *answer, kills, **rest)

@@ -6,10 +6,8 @@ import mpmath
 import numpy as np
 
 from posref.check import rounded
-from posref.vectors import MODELS
 from proofs.absolute.complex_order import definition
-from proofs.vectors import BELOW, BEYOND, HALVES, NARROW, PLACES, WRAPPED, case, dot, growth, painted, stored, terms
-from proofs.vectors._rejected import cut
+from proofs.vectors import *
 
 SOURCES = (
     "Wang et al., Encoding Word Order in Complex Embeddings, arXiv 1912.12333, section 2",
@@ -58,24 +56,15 @@ def vectors():
         yield _scores(variant, shared=shared, at=below, probe="negative")
     v, dim = [0, 1, 7, 30521], 6
     rows = [[word / mpmath.mpf(10000) ** (mpmath.mpf(2 * t) / dim) for t in range(dim)] for word in v]
-    yield case(
-        f"complex_order/released/d{dim}/frequencies",
-        op="released_frequencies",
-        params={"dim": dim},
-        tensors={"words": v},
-        expected=rows,
-        cond={
-            "phase": [[x * growth(mpmath.mpf(10000) ** (-mpmath.mpf(2 * t) / dim)) for t, x in enumerate(row)] for row in rows]
-        },
-        kills="half_schedule",
-    )
+    id = f"complex_order/released/d{dim}/frequencies"
+    cond = {"phase": [[x * growth(mpmath.mpf(10000) ** (-mpmath.mpf(2 * t) / dim)) for t, x in enumerate(row)] for row in rows]}
+    yield case(id, "released_frequencies", {"dim": dim}, {"words": v}, rows, cond, "half_schedule")
 
 
 def _word(lead, tag, phased=True):
     """Amplitude, frequency and phase, as mpf."""
-    exact = np.frompyfunc(mpmath.mpf, 1, 1)
     parts = [painted(lead, tag), painted(lead, tag + 1) / 4, painted(lead, tag + 7) if phased else np.zeros(lead)]
-    return parts, [exact(part) for part in parts]
+    return parts, [*map(numbers, parts)]
 
 
 def _waves(positions, r, w, theta):
@@ -94,16 +83,10 @@ def _sensitivity(positions, r, w, theta):
 
 def _encode(variant, positions, dim, mistakes, *, phased=True, probe="encode"):
     (r, w, theta), word = _word((*np.shape(positions), dim), 1, phased)
-    return case(
-        f"complex_order/{variant}/d{dim}/{probe}",
-        op="encode",
-        tensors={"positions": positions, "amplitude": r, "frequency": w, "phase": theta},
-        expected=_waves(positions, *word),
-        cond=_sensitivity(positions, *word),
-        kills=mistakes,
-        models=("f64",) if probe == "beyond-f32" else tuple(MODELS),
-        comment="" if phased else "The released code has no phase.",
-    )
+    id = f"complex_order/{variant}/d{dim}/{probe}"
+    tensors, cond = {"positions": positions, "amplitude": r, "frequency": w, "phase": theta}, _sensitivity(positions, *word)
+    comment, models = "" if phased else "The released code has no phase.", ("f64",) if probe == "beyond-f32" else tuple(MODELS)
+    return case(id, "encode", {}, tensors, _waves(positions, *word), cond, mistakes, models=models, comment=comment)
 
 
 def _rounded(x, way, bits):
@@ -127,7 +110,7 @@ def _scores(variant, *, shared, far=0, at=None, probe="places"):
     (rho, u, eta), k_word = _word((2, 3, 4), 8)
     if shared:
         w, u = (np.broadcast_to(painted((4,), 6), part.shape) for part in (w, u))
-        q_word[1], k_word[1] = (np.frompyfunc(mpmath.mpf, 1, 1)(part) for part in (w, u))
+        q_word[1], k_word[1] = (numbers(part) for part in (w, u))
     q, k = _waves(here, *q_word), _waves(there, *k_word)
     flat = lambda x: x.reshape(*x.shape[:-2], -1)
     pairs = [
@@ -136,15 +119,9 @@ def _scores(variant, *, shared, far=0, at=None, probe="places"):
     ]
     q_tensors = {"q_positions": here, "q_amplitude": r, "q_frequency": w, "q_phase": theta}
     tensors = q_tensors | {"k_positions": there, "k_amplitude": rho, "k_frequency": u, "k_phase": eta}
-    return case(
-        f"complex_order/{variant}/d4/scores" + "-far" * bool(far) + f"-{probe}" * (at is not None),
-        op="scores",
-        tensors=tensors,
-        honest=lambda way, bits: _rounded(tensors, way, bits),
-        answer=dot(*pairs),
-        kills="no_conjugate imaginary modulus"
-        + f" {NARROW}" * bool(far)
-        + f" {WRAPPED}" * (at is not None and probe == "places"),
-        models=("f64",) if far else tuple(name for name in MODELS if at is None or probe != "places" or name != "f16-all"),
-        comment="All words share the frequencies, as in RoPE." if shared else "",
-    )
+    id = f"complex_order/{variant}/d4/scores" + "-far" * bool(far) + f"-{probe}" * (at is not None)
+    kills = "no_conjugate imaginary modulus" + f" {NARROW}" * bool(far) + f" {WRAPPED}" * (at is not None and probe == "places")
+    comment = "All words share the frequencies, as in RoPE." if shared else ""
+    models = ("f64",) if far else tuple(name for name in MODELS if at is None or probe != "places" or name != "f16-all")
+    honest = lambda way, bits: _rounded(tensors, way, bits)
+    return case(id, "scores", {}, tensors, *dot(*pairs), kills, honest=honest, models=models, comment=comment)

@@ -2,12 +2,10 @@
 
 import itertools
 
-import mpmath
 import numpy as np
 
 from proofs.state.convolution import definition
-from proofs.vectors import case, painted
-from proofs.vectors._rejected import cut, fewer
+from proofs.vectors import *
 
 SOURCES = ("Fu et al., arXiv 2212.14052, section 3", "Yang et al., arXiv 2406.06484, section 3.4")
 
@@ -30,36 +28,21 @@ def vectors():
         state = painted((*shape[:-2], width - 1, shape[-1]), 6)
         rows = np.concatenate([state, x], axis=-2)
         n = shape[-2]
-        yield case(
-            f"convolution/convolve/w{width}/{probe}",
-            op="convolve",
-            tensors={"x": x, "kernel": kernel, "bias": bias, "state": state},
-            expected=_convolved(rows, kernel, bias),
-            models=("f64", "f32"),  # all sums of these products are exact, in any order
-            kills=f"{STATE} state_one_row_ahead kernel_turned_around bias_left_out one_kernel_for_all",
-        )
-        yield case(
-            f"convolution/keep/w{width}/{probe}",
-            op="keep",
-            tensors={"x": x, "kernel": kernel, "state": state},
-            expected=rows[..., n:, :],
-            kills=STATE if n < width - 1 else "one_token_late",
-        )
+        id, tensors = f"convolution/convolve/w{width}/{probe}", {"x": x, "kernel": kernel, "bias": bias, "state": state}
+        kills = f"{STATE} state_one_row_ahead kernel_turned_around bias_left_out one_kernel_for_all"
+        # all sums of these products are exact, in any order
+        yield case(id, "convolve", {}, tensors, _convolved(rows, kernel, bias), kills=kills, models=("f64", "f32"))
+        id, tensors = f"convolution/keep/w{width}/{probe}", {"x": x, "kernel": kernel, "state": state}
+        yield case(id, "keep", {}, tensors, rows[..., n:, :], kills=STATE if n < width - 1 else "one_token_late")
     x, kernel, bias, ends = painted((2, 7, 3), 1), painted((3, 4), 2), painted((3,), 4), (0, 1, 3, 7)
     texts = [np.pad(x[:, a:b], ((0, 0), (3, 0), (0, 0))) for a, b in itertools.pairwise(ends)]
-    yield case(
-        "convolution/packed/w4/three",
-        op="packed",
-        tensors={"x": x, "kernel": kernel, "bias": bias, "boundaries": np.array(ends)},
-        expected=np.concatenate([_convolved(rows, kernel, bias) for rows in texts], axis=-2),
-        models=("f64", "f32"),
-        kills="state_not_reset bias_left_out",
-    )
+    id, tensors = "convolution/packed/w4/three", {"x": x, "kernel": kernel, "bias": bias, "boundaries": np.array(ends)}
+    expected = np.concatenate([_convolved(rows, kernel, bias) for rows in texts], axis=-2)
+    yield case(id, "packed", {}, tensors, expected, kills="state_not_reset bias_left_out", models=("f64", "f32"))
 
 
 def _convolved(rows, kernel, bias):
-    exact = np.vectorize(lambda x: mpmath.mpf(float(x)), otypes=[object])
-    rows, kernel, bias = exact(rows), exact(kernel), exact(bias)
+    rows, kernel, bias = map(numbers, (rows, kernel, bias))
     width = kernel.shape[-1]
     out = np.zeros((*rows.shape[:-2], rows.shape[-2] - width + 1, rows.shape[-1]), dtype=object)
     for *at, i, c in np.ndindex(*out.shape):

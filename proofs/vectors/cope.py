@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.relative.cope import between, count
-from proofs.vectors import case, painted, terms
+from proofs.vectors import *
 
 SOURCES = ("Golovneva et al., Contextual Position Encoding, arXiv 2405.18719, Eqs. (3) to (5)",)
 
@@ -19,7 +19,6 @@ REJECTED = (("cope/nodiv/d4-r3/causal", "no-convention", {"convention": None}, "
 REASONS = """
 scores * log_sigmoid_of_small* | the gate is exp of it, and 0 is right there
 """
-MPF = np.vectorize(mpmath.mpf, otypes=[object])
 
 
 EVERY = "other_convention own_gate_left_out counted_from_the_start nearest_row gates_not_scaled scale_ignored"
@@ -39,16 +38,9 @@ def vectors():
 
 def _positions():
     gates, rows = abs(painted((3, 6), 1)) / 2, 3
-    sums = [count([*MPF(row)], 10**6) for row in gates]
-    return case(
-        "cope/positions/r3/painted",
-        op="positions",
-        params={"rows": rows},
-        tensors={"gates": gates},
-        expected=[count([*MPF(row)], rows) for row in gates],
-        cond={"amp": terms(6, sums)},
-        kills="own_gate_left_out counted_from_the_start not_clipped",
-    )
+    sums = [count([*numbers(row)], 10**6) for row in gates]
+    expected, kills = [count([*numbers(row)], rows) for row in gates], "own_gate_left_out counted_from_the_start not_clipped"
+    return case("cope/positions/r3/painted", "positions", {"rows": rows}, {"gates": gates}, expected, terms(6, sums), kills)
 
 
 def _scores(convention, probe, seen, kills, d=4, rows=3, scale=0.5, lead=()):
@@ -57,18 +49,13 @@ def _scores(convention, probe, seen, kills, d=4, rows=3, scale=0.5, lead=()):
     q, k, table = painted((*lead, queries, d), 1), painted((*lead, keys, d), 2), painted((rows, d), 4)
     expected, amp = (np.zeros((*lead, *seen.shape), dtype=object) for _ in (0, 1))
     for head in np.ndindex(lead):
-        expected[head], amp[head] = _of_a_head(MPF(q[head]), MPF(k[head]), MPF(table), seen, scale, convention, slope)
-    return case(
-        f"cope/{convention}/d{d}-r{rows}/{probe}",
-        op="scores",
-        params={"scale": scale, "convention": convention},
-        tensors={"q": q, "k": k, "table": table, "seen": seen},
-        expected=expected,
-        cond={"amp": amp},
-        ignore=np.asarray(seen) == 0,
-        kills=f"{EVERY} {kills}" if not lead else kills,
-        models=("f64", "f32"),  # a position in 16 bits is no position: rows are read between integers
-    )
+        expected[head], amp[head] = _of_a_head(
+            numbers(q[head]), numbers(k[head]), numbers(table), seen, scale, convention, slope
+        )
+    id, params = f"cope/{convention}/d{d}-r{rows}/{probe}", {"scale": scale, "convention": convention}
+    tensors, kills = {"q": q, "k": k, "table": table, "seen": seen}, f"{EVERY} {kills}" if not lead else kills
+    # a position in 16 bits is no position: rows are read between integers
+    return case(id, "scores", params, tensors, expected, amp, kills, ignore=np.asarray(seen) == 0, models=("f64", "f32"))
 
 
 def _of_a_head(q, k, table, seen, scale, convention, slope):

@@ -5,10 +5,8 @@
 import mpmath
 import numpy as np
 
-from posref.vectors import MODELS
 from proofs.relative.deberta import delta, log_bucket
-from proofs.vectors import BELOW, NARROW, PLACES, attend, case, dot, exact, painted, terms, total
-from proofs.vectors._slopes import slopes
+from proofs.vectors import *
 
 SOURCES = (
     "He et al., DeBERTa, arXiv 2006.03654, Eqs. (3), (4), section 3.2 and appendix A.8",
@@ -42,20 +40,13 @@ decoder * positions_clamped | `positions` of this op are vectors: nothing near 4
 decoder * position_minus_one_floored | `positions` of this op are vectors: their index is the caller's
 """
 
-MATH_IN_F32 = ("f64", "f32", "f16-f32math", "bf16-f32math")  # one row of many is less than 8 bits tell in every sum
 FAR = [-10000, -1000, -513, -512, -511, -300, -200, -129, -128, -127, -1, 0]
 FAR = FAR + [-offset for offset in FAR[-2::-1]] + [400, 510, 290, 150, 170]
 
 
 def vectors():
-    yield case(
-        "deberta/index/k4/offsets",
-        op="index",
-        params={"span": 4},
-        tensors={"offsets": list(range(-7, 8))},
-        expected=[delta(0, offset, 4) for offset in range(-7, 8)],
-        kills="direction symmetric_clip clip_one_late",
-    )
+    expected, kills = [delta(0, offset, 4) for offset in range(-7, 8)], "direction symmetric_clip clip_one_late"
+    yield case("deberta/index/k4/offsets", "index", {"span": 4}, {"offsets": list(range(-7, 8))}, expected, kills=kills)
     for buckets, max_position in ((8, 109), (18, 17), (256, 512)):
         yield _ends(buckets, max_position)
     for source, beyond in (("microsoft", 10**4), ("transformers", 0)):  # transformers goes on counting, which a clip ends
@@ -97,12 +88,9 @@ def vectors():
 
 def _ends(buckets, max_position):
     found = [log_bucket(distance, buckets, max_position) for distance in range(max_position)]
-    return case(
-        f"deberta/log/b{buckets}-p{max_position}/ends",
-        op="ends",
-        params={"buckets": buckets, "max_position": max_position},
-        expected=[max(n for n, each in enumerate(found) if each <= bucket) for bucket in range(buckets)],
-    )
+    params = {"buckets": buckets, "max_position": max_position}
+    expected = [max(n for n, each in enumerate(found) if each <= bucket) for bucket in range(buckets)]
+    return case(f"deberta/log/b{buckets}-p{max_position}/ends", "ends", params, {}, expected)
 
 
 def _log_bucket(offset, buckets, max_position, source):
@@ -112,14 +100,10 @@ def _log_bucket(offset, buckets, max_position, source):
 
 
 def _log_buckets(source, buckets, max_position, reach, kills):
-    return case(
-        f"deberta/{source}/b{buckets}-p{max_position}/log-buckets",
-        op="log_bucket",
-        params={"buckets": buckets, "max_position": max_position, "source": source},
-        tensors={"offsets": list(reach)},
-        expected=[_log_bucket(offset, buckets, max_position, source) for offset in reach],
-        kills=kills,
-    )
+    id = f"deberta/{source}/b{buckets}-p{max_position}/log-buckets"
+    params = {"buckets": buckets, "max_position": max_position, "source": source}
+    expected = [_log_bucket(offset, buckets, max_position, source) for offset in reach]
+    return case(id, "log_bucket", params, {"offsets": list(reach)}, expected, kills=kills)
 
 
 def _term(left, right, scale):
@@ -169,15 +153,9 @@ def _scores(probe, convention, queries, keys, span, wanted, kills, log=None, *, 
     params = {"convention": convention, "terms": "+".join(wanted)}
     if log is not None:
         params |= {"buckets": log[0], "max_position": log[1], "source": "microsoft"}
-    return case(
-        f"deberta/{convention}/h{heads}-d4-k{span}/{probe}",
-        op="scores" if log is None else "log_scores",
-        params=params,
-        tensors=dict(zip(("q", "k", "q_r", "k_r"), vectors, strict=True)) | {"queries": queries, "keys": keys},
-        expected=expected,
-        cond=cond,
-        kills=kills,
-    )
+    id = f"deberta/{convention}/h{heads}-d4-k{span}/{probe}"
+    tensors = dict(zip(("q", "k", "q_r", "k_r"), vectors, strict=True)) | {"queries": queries, "keys": keys}
+    return case(id, "scores" if log is None else "log_scores", params, tensors, expected, cond, kills)
 
 
 def _gradient(convention, of, places=False, one_text=False, at=None):
@@ -201,18 +179,16 @@ def _gradient(convention, of, places=False, one_text=False, at=None):
     if one_text:  # the gradients of tables have no axis of texts
         q, k, flow = q[0], k[0], flow[0]
     wrong = "content_gradient_alone" if of in ("q", "k") else "direction"
-    return case(
+    id = (
         f"deberta/{convention}/h2-d4-k{span}/gradient-{of.replace('_', '-')}{'-places' * places}{'-one-text' * one_text}"
-        + "-negative" * (at is not None),
-        op="scores_gradient",
-        params={"convention": convention, "of": of},
-        tensors={"score_gradient": flow, "q": q, "k": k, "q_r": q_r, "k_r": k_r}
-        | {"queries": queries if places else queries[0], "keys": keys if places else keys[0]},
-        answer=answer,
-        kills=f"rows_overwritten gradient_unscaled positions_ignored {wrong}" + f" {NARROW} int16_positions" * places,
-        models=MATH_IN_F32 if places else tuple(MODELS),
-        comment="Far keys share the rows at both ends.",
+        + "-negative" * (at is not None)
     )
+    params = {"convention": convention, "of": of}
+    tensors = {"score_gradient": flow, "q": q, "k": k, "q_r": q_r, "k_r": k_r}
+    tensors |= {"queries": queries, "keys": keys} if places else {"queries": queries[0], "keys": keys[0]}
+    kills = f"rows_overwritten gradient_unscaled positions_ignored {wrong}" + f" {NARROW} int16_positions" * places
+    comment, models = "Far keys share the rows at both ends.", MATH_IN_F32 if places else tuple(MODELS)
+    return case(id, "scores_gradient", params, tensors, *answer, kills, models=models, comment=comment)
 
 
 def _decoder(convention, steps, size=1, models=tuple(MODELS)):
@@ -221,12 +197,6 @@ def _decoder(convention, steps, size=1, models=tuple(MODELS)):
     query = total(keys, start) if convention == "released" else start
     for _ in range(steps):
         query = total(query, attend(query, keys, keys, models=models))
-    return case(
-        f"deberta/{convention}/n3-d4/decoder{'-large' * (size > 1)}",
-        op="decoder",
-        params={"convention": convention, "steps": steps},
-        tensors={"hidden": hidden, "positions": positions},
-        answer=query,
-        kills="other_start" + " one_step keys_follow" * (steps > 1),
-        models=models,
-    )
+    id, params = f"deberta/{convention}/n3-d4/decoder{'-large' * (size > 1)}", {"convention": convention, "steps": steps}
+    kills = "other_start" + " one_step keys_follow" * (steps > 1)
+    return case(id, "decoder", params, {"hidden": hidden, "positions": positions}, *query, kills, models=models)

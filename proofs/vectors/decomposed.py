@@ -4,10 +4,8 @@ from fractions import Fraction as _fraction
 
 import numpy as np
 
-from posref.vectors import MODELS
 from proofs.relative.decomposed import row, stretched
-from proofs.vectors import attend, case, dot, exact, painted, terms
-from proofs.vectors._rejected import fewer
+from proofs.vectors import *
 
 SOURCES = (
     "Li et al., MViTv2, arXiv 2112.01526, Eqs. (4), (5)",
@@ -41,14 +39,9 @@ def vectors():
 
 
 def _rows(m, n, mistakes):
-    return case(
-        f"decomposed/rows/m{m}-n{n}/rows",
-        op="rows",
-        params={"query_size": m, "key_size": n},
-        tensors={"query_places": range(m), "key_places": range(n)},
-        expected=[[row(i, j, m, n) for j in range(n)] for i in range(m)],
-        kills=mistakes,
-    )
+    tensors = {"query_places": range(m), "key_places": range(n)}
+    expected = [[row(i, j, m, n) for j in range(n)] for i in range(m)]
+    return case(f"decomposed/rows/m{m}-n{n}/rows", "rows", {"query_size": m, "key_size": n}, tensors, expected, kills=mistakes)
 
 
 def _tables(query, key, d):
@@ -61,7 +54,7 @@ def _tables(query, key, d):
 
 def _terms(q, row_table, column_table, rows, columns):
     """One product of the query with the sum of both vectors, or two products."""
-    both = (exact(row_table[rows])[0] + column_table[columns])[None, None]
+    both = (numbers(row_table[rows]) + column_table[columns])[None, None]
     value, cond = dot(exact(q[..., None, :]), exact(both))
     sizes = terms(q.shape[-1] + 2, (abs(q[..., None, :]) @ np.swapaxes(_sizes(row_table, column_table, rows, columns), -1, -2)))
     return value[..., 0, :], {**{name: each[..., 0, :] for name, each in cond.items()}, "amp": sizes[..., 0, :]}
@@ -77,36 +70,23 @@ def _named(tables):
 
 def _bias(name, query, key, mistakes):
     q, tables = painted((2, 2, query[0] * query[1], 4), 1), _tables(query, key, 4)
-    return case(
-        f"decomposed/{name}/d4/bias", op="bias", tensors={"q": q, **_named(tables)}, answer=_terms(q, *tables), kills=mistakes
-    )
+    return case(f"decomposed/{name}/d4/bias", "bias", {}, {"q": q, **_named(tables)}, *_terms(q, *tables), mistakes)
 
 
 def _attend(grid, mistakes, d=4, scale=0.5, probe="", models=("f64", "f32", "f16-f32math")):
     q, k, v = (painted((2, 2, grid[0] * grid[1], d), tag) / (1 if tag == 4 else 2) for tag in (1, 2, 4))
     tables = _tables(grid, grid, d)
-    return case(
-        f"decomposed/square/d{d}/attend{probe}",
-        op="attend",
-        params={"scale": scale},
-        tensors={"q": q, "k": k, "v": v, **_named(tables)},
-        answer=attend(exact(q), exact(k), exact(v), scale, _terms(q, *tables), models=models if probe else tuple(MODELS)),
-        kills=mistakes,
-        models=models,
-    )
+    tensors = {"q": q, "k": k, "v": v, **_named(tables)}
+    answer = attend(exact(q), exact(k), exact(v), scale, _terms(q, *tables), models=models if probe else tuple(MODELS))
+    return case(f"decomposed/square/d{d}/attend{probe}", "attend", {"scale": scale}, tensors, *answer, mistakes, models=models)
 
 
 def _resize(m, length, mistakes):
     table = painted((m, 4), 9)
     expected = np.array([stretched([*map(_fraction, column)], length) for column in table.T], dtype=object).T
     mixed = np.array([stretched([*map(_fraction, column)], length) for column in abs(table).T], dtype=object).T
-    number = np.frompyfunc(lambda x: exact(x.numerator)[0] / x.denominator, 1, 1)
-    return case(
-        f"decomposed/resize/m{m}-to-{length}/table",
-        op="resize",
-        params={"length": length},
-        tensors={"table": table},
-        expected=number(expected),
-        cond={"amp": terms(6, number(mixed)) + terms(3 * m, np.full(mixed.shape, 2))},  # a place of size m, in the table's unit
-        kills=mistakes,
-    )
+    number = np.frompyfunc(lambda x: numbers(x.numerator) / x.denominator, 1, 1)
+    id = f"decomposed/resize/m{m}-to-{length}/table"
+    # a place of size m, in the table's unit
+    cond = terms(6, number(mixed)) + terms(3 * m, np.full(mixed.shape, 2))
+    return case(id, "resize", {"length": length}, {"table": table}, number(expected), cond, mistakes)

@@ -3,10 +3,8 @@
 import mpmath
 import numpy as np
 
-from posref.vectors import MODELS
 from proofs.rotary.decoupled import definition
-from proofs.vectors import average, case, dot, exact, painted, softmax
-from proofs.vectors._rejected import cut
+from proofs.vectors import *
 
 SOURCES = ("DeepSeek-AI, DeepSeek-V2, arXiv 2405.04434, Eqs. (14) to (19)",)
 
@@ -48,7 +46,7 @@ def _inputs(shape, d, d_rope):
 
 def _values(q, p, k, r, scale):
     """`definition` of every entry."""
-    q, p, k, r = (np.frompyfunc(mpmath.mpf, 1, 1)(np.asarray(x, dtype=object)) for x in (q, p, k, r))
+    q, p, k, r = (numbers(x) for x in (q, p, k, r))
     product = lambda x, y: x @ np.swapaxes(y, -1, -2)
     return definition(product(q, k), product(p, r), scale)
 
@@ -62,15 +60,9 @@ def _joined(q, p, k, r, scale):
 def _scores(name, shape, d, d_rope, kills=""):
     scale = float(1 / mpmath.sqrt(d + d_rope))
     (q, p, r), k = _inputs(shape, d, d_rope), painted((*shape[:2], shape[3], d), 4) / 4
-    return case(
-        f"decoupled/scores/{name}/scores",
-        op="scores",
-        params={"scale": scale},
-        tensors={"q": q, "q_turned": p, "k": k, "k_turned": r},
-        expected=_values(q, p, k, r, scale),
-        cond=_joined(q, p, k, r, scale),
-        kills=f"{ANY} {kills}",
-    )
+    id, tensors = f"decoupled/scores/{name}/scores", {"q": q, "q_turned": p, "k": k, "k_turned": r}
+    expected = _values(q, p, k, r, scale)
+    return case(id, "scores", {"scale": scale}, tensors, expected, _joined(q, p, k, r, scale), f"{ANY} {kills}")
 
 
 def _absorbed(name, shape, d, d_rope, d_latent):
@@ -80,31 +72,17 @@ def _absorbed(name, shape, d, d_rope, d_latent):
     k, (_, made) = latents @ w, dot(exact(latents), exact(np.swapaxes(w, -1, -2)))
     content = dot(exact(q), (np.asarray(k, dtype=object), made), scale)[1]
     joined = _joined(q, p, k, r, scale)
-    return case(
-        f"decoupled/absorbed/{name}/scores",
-        op="absorbed_scores",
-        params={"scale": scale},
-        tensors={"q": q, "q_turned": p, "latents": latents, "k_turned": r, "w_k": w},
-        expected=_values(q, p, k, r, scale),
-        cond={each: content[each] + joined[each] for each in joined},
-        kills=f"{ANY} heads_share_a_matrix",
-    )
+    id, tensors = f"decoupled/absorbed/{name}/scores", {"q": q, "q_turned": p, "latents": latents, "k_turned": r, "w_k": w}
+    expected, cond = _values(q, p, k, r, scale), {each: content[each] + joined[each] for each in joined}
+    return case(id, "absorbed_scores", {"scale": scale}, tensors, expected, cond, f"{ANY} heads_share_a_matrix")
 
 
-IN_F32 = ("f64", "f32", "f16-f32math", "bf16-f32math")
-
-
-def _attend(name, shape, d, d_rope, kills="", *, scale=None, seen=None, models=IN_F32):
+def _attend(name, shape, d, d_rope, kills="", *, scale=None, seen=None, models=MATH_IN_F32):
     scale, lead = scale or float(1 / mpmath.sqrt(d + d_rope)), shape[:2]
     (q, p, r), k, v = _inputs(shape, d, d_rope), painted((*lead, shape[3], d), 4), painted((*lead, shape[3], 3), 8)
     q, p, seen = 4 * q, 4 * p, np.tri(*shape[2:], shape[3] - shape[2], dtype=int) if seen is None else seen
     scores = _values(q, p, k, r, scale), _joined(q, p, k, r, scale)
-    return case(
-        f"decoupled/attend/{name}/attend",
-        op="attend",
-        params={"scale": scale},
-        tensors={"q": q, "q_turned": p, "k": k, "k_turned": r, "v": v, "seen": seen},
-        answer=average(softmax(scores, seen != 0, models=models if name == "large" else tuple(MODELS)), exact(v)),
-        kills=kills if name == "large" else f"{ANY} each_by_its_width turned_unscaled no_mask {kills}",
-        models=models,
-    )
+    tensors = {"q": q, "q_turned": p, "k": k, "k_turned": r, "v": v, "seen": seen}
+    kills = kills if name == "large" else f"{ANY} each_by_its_width turned_unscaled no_mask {kills}"
+    answer = average(softmax(scores, seen != 0, models=models if name == "large" else tuple(MODELS)), exact(v))
+    return case(f"decoupled/attend/{name}/attend", "attend", {"scale": scale}, tensors, *answer, kills, models=models)

@@ -5,9 +5,8 @@
 import mpmath
 import numpy as np
 
-from proofs.vectors import case, painted, terms
-from proofs.vectors._rejected import cut
-from proofs.vectors._states import NUMBERS, attend_and_remember, gates, growth, packed
+from proofs.vectors import *
+from proofs.vectors._states import attend_and_remember, gates, growth, packed
 
 SOURCES = ("Yang et al., arXiv 2406.06484, section 3", "Yang et al., arXiv 2412.06464, Eq. (10)", "Kimi Team, arXiv 2510.26692")
 
@@ -80,7 +79,7 @@ def _pair(probe, extents, features, layout, kills, of_reading="", first=0, keys=
 def _both(given, f):
     """Output and state token by token; with f = abs the sizes of all terms, none of which cancel."""
     more = f(mpmath.mpf(-1))
-    exact = {name: NUMBERS(x) for name, x in given.items()}
+    exact = {name: numbers(x) for name, x in given.items()}
     q, k, v, beta, state = (f(exact[name]) for name in ("q", "k", "v", "beta", "state"))
     gates = np.broadcast_to(exact["log_gates"], (*v.shape[:-1], k.shape[-1]))
     group, out, after = v.shape[-3] // k.shape[-3], np.zeros(v.shape, dtype=object), np.zeros(state.shape, dtype=object)
@@ -103,7 +102,7 @@ def _packed(probe, extents, features, ends, keys=None):
 
 def _rows(given, f):
     """w beside u, row by row."""
-    exact = {name: NUMBERS(x) for name, x in given.items()}
+    exact = {name: numbers(x) for name, x in given.items()}
     k, v, beta = (f(exact[name]) for name in ("k", "v", "beta"))
     c = np.cumsum(np.broadcast_to(exact["log_gates"], k.shape), axis=-2)
     exp, more = np.vectorize(mpmath.exp, otypes=[object]), f(mpmath.mpf(-1))
@@ -120,30 +119,17 @@ def _wy(probe, extents, features):
     given = {name: x for name, x in _arrays(extents, features, 0, None).items() if name not in ("q", "state")}
     n, d = extents[-3:-1]
     flags = "w_without_gates u_without_gates first_order no_gates gates_to_base_2 beta_left_out half_beta gate_one_token_late"
-    return case(
-        f"delta/wy/{probe}/painted",
-        op="wy",
-        tensors=given,
-        expected=_rows(given, lambda x: x),
-        cond={"amp": terms(2 * n * growth(given) + n * (d + 8), _rows(given, abs), bits=24)},
-        kills=f"{flags} gates_of_the_first_head gate_of_the_first_feature",
-        models=("f64", "f32"),
-    )
+    cond = terms(2 * n * growth(given) + n * (d + 8), _rows(given, abs), bits=24)
+    kills = f"{flags} gates_of_the_first_head gate_of_the_first_feature"
+    return case(f"delta/wy/{probe}/painted", "wy", {}, given, _rows(given, lambda x: x), cond, kills, models=("f64", "f32"))
 
 
 def _unit(probe, x):
     eps = 1e-6
-    exact = NUMBERS(x)
+    exact = numbers(x)
     expected = np.array(
         [[y / mpmath.sqrt(sum(z * z for z in row) + mpmath.mpf(eps)) for y in row] for row in exact], dtype=object
     )
-    return case(
-        f"delta/unit/any/{probe}",
-        op="unit",
-        params={"eps": eps},
-        tensors={"x": x},
-        expected=expected,
-        cond={"amp": terms(8, expected)},  # squares, their sum, eps, the root, the quotient
-        kills="eps_beside_the_length eps_as_a_floor mean_of_squares",
-        models=("f64", "f32"),
-    )
+    id, kills = f"delta/unit/any/{probe}", "eps_beside_the_length eps_as_a_floor mean_of_squares"
+    # squares, their sum, eps, the root, the quotient
+    return case(id, "unit", {"eps": eps}, {"x": x}, expected, terms(8, expected), kills, models=("f64", "f32"))

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.relative.fire import definition, hidden
-from proofs.vectors import BELOW, FAR, HALVES, NARROW, case, painted, terms
+from proofs.vectors import *
 
 SOURCES = ("Li et al., Functional Interpolation for Relative Positions, arXiv 2310.04418",)
 
@@ -42,20 +42,15 @@ def _bias(probe, queries, keys, kills, c=0.125, threshold=3.0, eps=2.0**-20):
     given = mpmath.mpf(c), mpmath.mpf(threshold), mpmath.mpf(eps)
     cell = np.vectorize(lambda i, j: definition(mpmath.mpf(float(i)), mpmath.mpf(float(j)), *given, mpmath), otypes=[object])
     x = cell(queries[..., :, None], keys[..., None, :])
-    w_1, b_1, w_2, b_2 = (np.vectorize(mpmath.mpf, otypes=[object])(each) for each in LAYERS.values())
+    w_1, b_1, w_2, b_2 = map(numbers, LAYERS.values())
     layer = np.vectorize(hidden, otypes=[object])(x[..., None], w_1, b_1)
     # 1 + c t is rounded, and so is its logarithm: x is off by two units of 1 over its denominator, and three of its own
     below = np.vectorize(lambda i: mpmath.log1p(c * max(float(i), threshold)), otypes=[object])(queries)[..., :, None, None]
     off = terms(2, 1 / below * abs(w_1), bits=24) + terms(3, w_1 * x[..., None], bits=24)
     own = terms(2, w_1 * x[..., None], bits=24) + terms(1, b_1 + 0 * x[..., None], bits=24)
     heads = lambda y: np.moveaxis(y, -1, -3)
-    return case(
-        f"fire/bias/h{HEADS}-c{c}/{probe}",
-        op="bias",
-        params={"c": c, "threshold": threshold, "eps": eps},
-        tensors={"queries": queries, "keys": keys, **LAYERS},
-        expected=heads(layer @ w_2 + b_2),
-        cond={"amp": heads((off + own) @ abs(w_2) + terms(WIDTH + 1, layer @ abs(w_2) + abs(b_2), bits=24))},
-        kills=kills,
-        models=("f64", "f32"),  # x is made in float32 by the released code
-    )
+    id, params = f"fire/bias/h{HEADS}-c{c}/{probe}", {"c": c, "threshold": threshold, "eps": eps}
+    tensors = {"queries": queries, "keys": keys, **LAYERS}
+    cond = heads((off + own) @ abs(w_2) + terms(WIDTH + 1, layer @ abs(w_2) + abs(b_2), bits=24))
+    # x is made in float32 by the released code
+    return case(id, "bias", params, tensors, heads(layer @ w_2 + b_2), cond, kills, models=("f64", "f32"))

@@ -6,7 +6,7 @@ import mpmath
 
 from proofs.absolute.floater import THREE_EIGHTS, reached
 from proofs.absolute.sinusoidal import frequency
-from proofs.vectors import case, growth, painted
+from proofs.vectors import *
 
 SOURCES = (
     "Liu et al., arXiv 2003.09229",
@@ -63,18 +63,15 @@ def _rounded(x):
 
 
 def vectors():
+    flags, models = "sign unit_times whole_size start_skipped other_layout", {"models": ("f64", "f32")}
     for layout in OTHER:
-        yield _sinusoid("released", layout, 6, 6, 0.01, 5, "sign unit_times whole_size start_skipped other_layout")
-    models = {"models": ("f64", "f32")}
-    flags = "sign unit_times whole_size start_skipped other_layout euler one_substep closed_form"
+        yield _sinusoid("released", layout, 6, 6, 0.01, 5, flags)
+    flags += " euler one_substep closed_form"
     yield _sinusoid("coarse", "half", 4, 5, 0.75, 2, flags, **models)
     yield _sinusoid("released", "half", 4, 4, 0.01, 5, "sign other_layout wrong_base", base=100, **models)
     yield _sinusoid("coarse", "interleaved", 4, 5, 0.75, 2, flags + " wrong_base", base=100, **models)
     for substeps in (1, 3):
         yield _field(substeps, "classical euler frozen_time" + " one_substep whole_size" * (substeps > 1), **models)
-
-
-OTHER = {"half": "interleaved", "interleaved": "half"}
 
 
 def _columns(pairs, layout):
@@ -86,15 +83,9 @@ def _sinusoid(variant, layout, dim, length, step, substeps, flags, base=10000, *
     w = [frequency(mpmath.mpf(t), dim, mpmath.mpf(base), m=mpmath) for t in range(dim // 2)]
     rows = lambda w, step: _solved(w, step, length, substeps, layout)
     tracked = rows([Rounded(v, v * growth(v)) for v in w], Rounded(mpmath.mpf(step), mpmath.mpf(step)))
-    return case(
-        f"floater/{variant}/{layout}-d{dim}-s{substeps}/sinusoid",
-        op="sinusoid",
-        params={"dim": dim, "base": float(base), "layout": layout, "length": length, "step": step, "substeps": substeps},
-        expected=rows(w, mpmath.mpf(step)),
-        cond={"amp": _errors(tracked)},
-        kills=flags,
-        **rest,
-    )
+    id = f"floater/{variant}/{layout}-d{dim}-s{substeps}/sinusoid"
+    params = {"dim": dim, "base": float(base), "layout": layout, "length": length, "step": step, "substeps": substeps}
+    return case(id, "sinusoid", params, {}, rows(w, mpmath.mpf(step)), _errors(tracked), flags, **rest)
 
 
 def _solved(w, step, length, substeps, layout):
@@ -112,18 +103,8 @@ def _errors(tracked):
 def _field(substeps, flags, **rest):
     starts, times = painted((2, 2), 1), [mpmath.mpf(t) for t in (0, 0.5, 1.25, 1.5)]
     field = lambda t, p: [p[1] - t * p[0], t - p[0] * p[1]]
-
-    def rows(lift=mpmath.mpf):
-        at = [lift(t) for t in times]
-        return [reached(field, at, [lift(mpmath.mpf(x)) for x in start], substeps, THREE_EIGHTS) for start in starts]
-
-    return case(
-        f"floater/field/d2-s{substeps}/field",
-        op="field",
-        params={"substeps": substeps},
-        tensors={"start": starts, "times": [float(t) for t in times]},
-        expected=rows(),
-        cond={"amp": _errors(rows(lift=Rounded))},
-        kills=flags,
-        **rest,
-    )
+    rows = lambda lift: [
+        reached(field, [*map(lift, times)], [lift(mpmath.mpf(x)) for x in row], substeps, THREE_EIGHTS) for row in starts
+    ]
+    id, tensors = f"floater/field/d2-s{substeps}/field", {"start": starts, "times": [float(t) for t in times]}
+    return case(id, "field", {"substeps": substeps}, tensors, rows(mpmath.mpf), _errors(rows(Rounded)), flags, **rest)

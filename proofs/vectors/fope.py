@@ -5,7 +5,7 @@ import numpy as np
 
 from proofs.rotary.fope import definition, still
 from proofs.rotary.rope import frequency
-from proofs.vectors import BELOW, HALVES, PLACES, case, growth, painted, terms
+from proofs.vectors import *
 
 SOURCES = (
     "Hua et al., Fourier Position Embedding, arXiv 2412.17739",
@@ -37,13 +37,9 @@ def vectors():
     for name, dim, base, length in (("60m", 64, 10000, 1024), ("1.2b", 128, 10000, 1024), ("intern", 128, 5000000, 262144)):
         yield _frequencies(name, dim, base, length)
     for kept, width in ((3, 3), (5, 2), (18, 16), (2, 3)):
-        yield case(
-            f"fope/eye/k{kept}-w{width}/step",
-            op="step_eye",
-            params={"kept": kept, "width": width},
-            expected=[[int(row == u * -(-kept // width)) for u in range(width)] for row in range(kept)],
-            kills="plain_eye steps_rounded_down" if (kept, width) == (18, 16) else "",
-        )
+        expected = [[int(row == u * -(-kept // width)) for u in range(width)] for row in range(kept)]
+        flags = "plain_eye steps_rounded_down" if (kept, width) == (18, 16) else ""
+        yield case(f"fope/eye/k{kept}-w{width}/step", "step_eye", {"kept": kept, "width": width}, {}, expected, kills=flags)
     for convention in ("released", "zero_phase"):
         yield _rotate("square", [0, 5, 600], 8, 1024, 3, convention, kills=f"{OWN} transposed low_frequencies_turn")
         yield _rotate("narrow", [0, 3, 11], 8, 1024, 2, convention, kills=OWN)
@@ -61,14 +57,8 @@ def _kept(dim, base, length):
 
 def _frequencies(name, dim, base, length):
     w = _kept(dim, base, length)
-    return case(
-        f"fope/frequencies/d{dim}-l{length}/{name}",
-        op="frequencies",
-        params={"dim": dim, "base": float(base), "length": length},
-        expected=w,
-        cond={"phase": [x * growth(x) for x in w]},
-        kills="all_frequencies radians_for_turns",
-    )
+    id, params = f"fope/frequencies/d{dim}-l{length}/{name}", {"dim": dim, "base": float(base), "length": length}
+    return case(id, "frequencies", params, {}, w, {"phase": [x * growth(x) for x in w]}, "all_frequencies radians_for_turns")
 
 
 def _rotate(name, positions, dim, length, width, convention, *, base=10000, **rest):
@@ -93,12 +83,7 @@ def _rotate(name, positions, dim, length, width, convention, *, base=10000, **re
         phase[place[0]] = phase[place[1]] = (abs(a) + abs(b)) * moved
         # a sum over the frequencies, the product and the sum of the pair
         amp[place[0]] = amp[place[1]] = terms(len(w) + 3, (abs(a) + abs(b)) * size)
-    return case(
-        f"fope/{convention}/d{dim}-l{int(length)}-w{width}/{name}",
-        op="rotate",
-        params={"dim": dim, "base": float(base), "length": length, "convention": convention},
-        tensors={"x": x, "positions": positions, "cos_coefficients": c, "sin_coefficients": s},
-        expected=y,
-        cond={"phase": phase, "amp": amp},
-        **rest,
-    )
+    id = f"fope/{convention}/d{dim}-l{int(length)}-w{width}/{name}"
+    params = {"dim": dim, "base": float(base), "length": length, "convention": convention}
+    tensors = {"x": x, "positions": positions, "cos_coefficients": c, "sin_coefficients": s}
+    return case(id, "rotate", params, tensors, y, {"phase": phase, "amp": amp}, **rest)

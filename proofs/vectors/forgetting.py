@@ -4,7 +4,8 @@ import mpmath
 import numpy as np
 
 from proofs.relative.forgetting import definition, log_gate
-from proofs.vectors import BITS, case, painted, terms
+from proofs.vectors import *
+from proofs.vectors import BITS
 
 SOURCES = ("Lin et al., Forgetting Transformer, arXiv 2503.02130, section 3",)
 
@@ -24,35 +25,22 @@ def vectors():
     for probe, x in (("h3/log-sigmoid", painted_gates), ("any/large", np.array([[1000.0, -1000, 100, -100, 0.5]]))):
         with mpmath.workprec(BITS + 1500):  # the bits of 1 + exp(-1000)
             gates = np.vectorize(lambda each: log_gate(mpmath.mpf(each), mpmath), otypes=[object])(x)
-        yield case(
-            f"forgetting/gates/{probe}",
-            op="log_sigmoid",
-            tensors={"x": x},
-            expected=gates,
-            # the exponential, what 1 + it rounds to, the logarithm, and the difference of two terms
-            cond={"amp": terms(5, gates) + terms(4, np.minimum(1, abs(gates)) * 0 + 1)},
-            kills="gate_not_logarithm gate_of_the_negative",
-        )
+        # the exponential, what 1 + it rounds to, the logarithm, and the difference of two terms
+        cond, kills = terms(5, gates) + terms(4, np.minimum(1, abs(gates)) * 0 + 1), "gate_not_logarithm gate_of_the_negative"
+        yield case(f"forgetting/gates/{probe}", "log_sigmoid", {}, {"x": x}, gates, cond, kills)
     for form in ("difference", "key"):
         yield _bias(form)
 
 
 def _bias(form):
     log_gates = -abs(painted((2, 3, 6), 2))
-    exact, n = log_gates.astype(object), 6
-    numbers = np.vectorize(mpmath.mpf, otypes=[object])(exact)
-    sums = np.cumsum(numbers, axis=-1)
+    exact, n = numbers(log_gates), 6
+    sums = np.cumsum(exact, axis=-1)
     expected, size = -sums[..., None, :], abs(sums)[..., None, :]
     if form == "difference":
-        cells = [[[[definition(list(head), i, j) for j in range(n)] for i in range(n)] for head in text] for text in numbers]
+        cells = [[[[definition(list(head), i, j) for j in range(n)] for i in range(n)] for head in text] for text in exact]
         expected, size = np.array(cells, dtype=object), size + np.swapaxes(size, -1, -2)
-    return case(
-        f"forgetting/{form}/h3/painted",
-        op="bias",
-        params={"form": form},
-        tensors={"log_gates": log_gates},
-        expected=expected,
-        cond={"amp": terms(n, size)},
-        kills="sign key_gate_included not_summed summed_over_heads gates_of_the_first_head"
-        + " both_gates_included" * (form == "difference"),
-    )
+    kills = "sign key_gate_included not_summed summed_over_heads gates_of_the_first_head"
+    kills += " both_gates_included" * (form == "difference")
+    params, tensors = {"form": form}, {"log_gates": log_gates}
+    return case(f"forgetting/{form}/h3/painted", "bias", params, tensors, expected, terms(n, size), kills)

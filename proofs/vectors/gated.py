@@ -4,9 +4,8 @@ import mpmath
 import numpy as np
 
 from proofs.state.gated import bounded, definition, gate, left
-from proofs.vectors import case, painted, terms
-from proofs.vectors._rejected import cut
-from proofs.vectors._states import NUMBERS, attend_and_remember, gates, growth, packed
+from proofs.vectors import *
+from proofs.vectors._states import attend_and_remember, gates, growth, packed
 
 SOURCES = ("Yang et al., arXiv 2312.06635, section 4", "Dao and Gu, arXiv 2405.21060, sections 6 and 7")
 
@@ -55,37 +54,22 @@ def vectors():
 
 
 def _gates(probe, x, a_log, bias):
-    every = lambda values: np.vectorize(mpmath.mpf, otypes=[object])(values)
-    gates = np.vectorize(lambda *each: gate(*each, mpmath), otypes=[object])(*map(every, (x, a_log, bias)))
-    inner = np.vectorize(lambda y: mpmath.mpf(abs(y)) + 1, otypes=[object])(x + bias)
-    factor = np.vectorize(mpmath.exp, otypes=[object])(every(a_log))
-    return case(
-        f"gated/log-gates/h3/{probe}",
-        op="log_gates",
-        tensors={"x": x, "a_log": a_log, "bias": bias},
-        expected=gates,
-        # x + b, exp, 1 + exp, the logarithm, the sum, exp(A), the product
-        cond={"amp": terms(8, gates) + terms(8, factor * inner)},
-        kills="softplus_left_out sigmoid_for_softplus a_not_exponentiated bias_left_out bounded_gate",
-        models=("f64", "f32"),
-    )
+    gates = np.vectorize(lambda *each: gate(*each, mpmath), otypes=[object])(*map(numbers, (x, a_log, bias)))
+    inner, factor = abs(numbers(x + bias)) + 1, np.vectorize(mpmath.exp, otypes=[object])(numbers(a_log))
+    tensors = {"x": x, "a_log": a_log, "bias": bias}
+    # x + b, exp, 1 + exp, the logarithm, the sum, exp(A), the product
+    cond = terms(8, gates) + terms(8, factor * inner)
+    kills = "softplus_left_out sigmoid_for_softplus a_not_exponentiated bias_left_out bounded_gate"
+    return case(f"gated/log-gates/h3/{probe}", "log_gates", {}, tensors, gates, cond, kills, models=("f64", "f32"))
 
 
 def _bounded(probe, x, a_log, bias, lower=-5.0):
-    every = lambda values: np.vectorize(mpmath.mpf, otypes=[object])(values)
-    gates = np.vectorize(lambda *each: bounded(*each, lower, mpmath), otypes=[object])(*map(every, (x, a_log, bias)))
-    inner = np.vectorize(mpmath.exp, otypes=[object])(every(a_log)) * abs(every(x + bias))
-    return case(
-        f"gated/bounded-log-gates/h3/{probe}",
-        op="bounded_log_gates",
-        params={"lower_bound": lower},
-        tensors={"x": x, "a_log": a_log, "bias": bias},
-        expected=gates,
-        # x + b, exp(A), their product, two exponentials, 1 + exp, a logarithm, a sum, the product
-        cond={"amp": terms(9, gates) + terms(4, gates * inner)},
-        kills="bias_left_out softplus_gate softplus_gate_cut_off",
-        models=("f64", "f32"),
-    )
+    gates = np.vectorize(lambda *each: bounded(*each, lower, mpmath), otypes=[object])(*map(numbers, (x, a_log, bias)))
+    inner = np.vectorize(mpmath.exp, otypes=[object])(numbers(a_log)) * abs(numbers(x + bias))
+    id, tensors = f"gated/bounded-log-gates/h3/{probe}", {"x": x, "a_log": a_log, "bias": bias}
+    # x + b, exp(A), their product, two exponentials, 1 + exp, a logarithm, a sum, the product
+    cond, kills = terms(9, gates) + terms(4, gates * inner), "bias_left_out softplus_gate softplus_gate_cut_off"
+    return case(id, "bounded_log_gates", {"lower_bound": lower}, tensors, gates, cond, kills, models=("f64", "f32"))
 
 
 def _arrays(extents, features, first=0):
@@ -114,7 +98,7 @@ def _packed(probe, extents, features, kills="", ends=(0, 2, 5)):
 
 def _both(given, f):
     """Output and state from the definitions, head by head; with f = abs the sizes of their terms."""
-    exact = {name: NUMBERS(x) for name, x in given.items()}
+    exact = {name: numbers(x) for name, x in given.items()}
     q, k, v, state = (f(exact[name]) for name in ("q", "k", "v", "state"))
     gates = np.broadcast_to(exact["log_gates"], k.shape)
     out, after = np.zeros(v.shape, dtype=object), np.zeros(state.shape, dtype=object)

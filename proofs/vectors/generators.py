@@ -3,7 +3,7 @@
 import mpmath
 import numpy as np
 
-from proofs.vectors import case, painted, terms
+from proofs.vectors import *
 
 SOURCES = (
     "Ostmeier et al., LieRE, arXiv 2406.10322",
@@ -32,13 +32,13 @@ def vectors():
     yield _made("skew", {"matrix": painted((2, 4, 4), 1)}, {}, _skew, "lower_triangle whole_matrix symmetric")
     yield _made("circulant", {"row": painted((2, 5), 2)}, {}, _circulant, "turned_back")
     yield _made("partition", {"blocks": painted((3, 2, 2), 4)}, {"count": 2}, _partition, "blocks_in_runs")
-    for layout in ("half", "interleaved"):
-        given = {"layout": layout}
-        yield _made("planes", {"frequencies": painted((2, 3), 6)}, given, _planes, "turned_back other_layout", f"-{layout}")
+    frequencies = {"frequencies": painted((2, 3), 6)}
+    for layout in OTHER:
+        yield _made("planes", frequencies, {"layout": layout}, _planes, "turned_back other_layout", f"-{layout}")
     yield _cayley(painted((5, 5), 4), "lower_triangle whole_matrix symmetric turned_back half_of_the_matrix")
     yield _mixed(np.array([1.0, 0.25, 0.0625]), np.array([0.5, 1.0, -2.5]), "no_normal quarter_turn_back rows_first")
-    yield _turn("liere", painted((2, 4, 4), 4), "one_after_the_other")
-    yield _turn("commuting", np.array([1, 0.5])[:, None, None] * painted((4, 4), 6), "")
+    yield _turn("liere", painted((2, 4, 4), 4), "axes_exchanged backwards first_order one_after_the_other")
+    yield _turn("commuting", np.array([1, 0.5])[:, None, None] * painted((4, 4), 6), "axes_exchanged backwards first_order")
 
 
 def _skew(matrix):
@@ -71,63 +71,34 @@ def _planes(frequencies, layout):
 
 def _made(op, tensors, params, f, kills, variant=""):
     expected = f(*tensors.values(), **params)
-    return case(
-        f"generators/{op}{variant}/painted/made",
-        op=op,
-        params=params,
-        tensors=tensors,
-        expected=np.vectorize(mpmath.mpf, otypes=[object])(expected),
-        cond={"amp": terms(1, expected)},
-        kills=kills,
-    )
+    return case(f"generators/{op}{variant}/painted/made", op, params, tensors, numbers(expected), terms(1, expected), kills)
 
 
 def _cayley(matrix, kills):
     one, s = mpmath.eye(len(matrix)), mpmath.matrix(_skew(matrix).tolist())
     expected = np.array(((one - s) * (one + s) ** -1).tolist())
     # 1 + S has no singular value below 1, so an error of S, or of one of d eliminations, is at most one of 2 (1 + |S|)
-    size = np.full(expected.shape, 2 * (1 + mpmath.mnorm(s, "f")))
-    return case(
-        "generators/cayley/d5/made",
-        op="cayley",
-        tensors={"matrix": matrix},
-        expected=expected,
-        cond={"amp": terms(3 * len(matrix), size)},
-        kills=kills,
-        models=("f64", "f32"),
-    )
+    cond = terms(3 * len(matrix), np.full(expected.shape, 2 * (1 + mpmath.mnorm(s, "f"))))
+    return case("generators/cayley/d5/made", "cayley", {}, {"matrix": matrix}, expected, cond, kills, models=("f64", "f32"))
 
 
 def _mixed(magnitudes, phi, kills):
     turned = lambda f: [[[w * f(p + h * mpmath.pi / 2) for w in magnitudes] for h in (0, 1)] for p in map(mpmath.mpf, phi)]
     expected = np.stack([np.reshape(turned(f), (len(phi), -1)) for f in (mpmath.cos, mpmath.sin)], axis=1)
-    return case(
-        "generators/mixed/pairs6/made",
-        op="mixed",
-        tensors={"magnitudes": magnitudes, "phi": phi},
-        expected=expected,
-        cond={"amp": terms(3, np.tile(np.abs(magnitudes), 2) + 0 * expected)},
-        kills=kills,
-    )
+    cond = terms(3, np.tile(np.abs(magnitudes), 2) + 0 * expected)
+    return case("generators/mixed/pairs6/made", "mixed", {}, {"magnitudes": magnitudes, "phi": phi}, expected, cond, kills)
 
 
 def _turn(probe, entries, kills):
-    x, coordinates = painted((5, 4), 1), painted((5, 2), 2) / 2
+    x, coordinates, made = painted((5, 4), 1), painted((5, 2), 2) / 2, [mpmath.matrix(_skew(each).tolist()) for each in entries]
     expected, size = np.zeros((5, 4), dtype=object), np.zeros((5, 4), dtype=object)
-    made = [mpmath.matrix(_skew(each[None])[0].tolist()) for each in entries]
     for n in range(5):
-        s = sum((mpmath.mpf(c) * m for c, m in zip(coordinates[n], made, strict=True)), mpmath.zeros(4))
-        expected[n] = [*mpmath.expm(s, method="taylor") * mpmath.matrix(x[n].tolist())]
+        parts, row = [mpmath.mpf(c) * m for c, m in zip(coordinates[n], made, strict=True)], mpmath.matrix(x[n].tolist())
+        expected[n] = [*mpmath.expm(sum(parts, mpmath.zeros(4)), method="taylor") * row]
         # a turn keeps lengths, so an error of S by its roundings is one of its size; 16 steps add it up
-        most = sum(abs(c) * mpmath.mnorm(m, "f") for c, m in zip(coordinates[n], made, strict=True))
-        size[n] = [(most + 2) * mpmath.norm(mpmath.matrix(x[n].tolist()))] * 4
+        size[n] = [(sum(mpmath.mnorm(part, "f") for part in parts) + 2) * mpmath.norm(row)] * 4
+    id, tensors = f"generators/turn/d4/{probe}", {"x": x, "coordinates": coordinates, "matrices": entries}
+    # exponentials are taken in float32 by the released code
     return case(
-        f"generators/turn/d4/{probe}",
-        op="turn",
-        params={"terms": 18, "halvings": 4},
-        tensors={"x": x, "coordinates": coordinates, "matrices": entries},
-        expected=expected,
-        cond={"amp": terms(8, size, bits=24)},
-        kills=f"axes_exchanged backwards first_order {kills}",
-        models=("f64", "f32"),  # exponentials are taken in float32 by the released code
+        id, "turn", {"terms": 18, "halvings": 4}, tensors, expected, terms(8, size, bits=24), kills, models=("f64", "f32")
     )

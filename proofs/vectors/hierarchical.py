@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.absolute.hierarchical import definition
-from proofs.vectors import WRAPPED, case, painted, terms
+from proofs.vectors import *
 
 SOURCES = ("Su, kexue.fm/archives/7947", "bert4keras 0.11.5, layers.py, PositionEmbedding: hierarchical, alpha 0.4")
 
@@ -44,12 +44,7 @@ def _case(op, params, alpha, table, positions, more=""):
     sizes = [a / (1 - a) * p[i], p[j], a * a / (1 - a) * p[0], a * p[0]]
     # two roundings of alpha, those of 1 - alpha, two products, two sums, a quotient
     roundings = int(mpmath.ceil(8 + 2 * abs(a / (1 - a))))
-    return case(
-        f"hierarchical/{params}/{op}",
-        op=op,
-        params={"alpha": alpha},
-        tensors={"table": table, **({"positions": positions} if op == "encode" else {})},
-        expected=definition(p[0], p[i], p[j], a),
-        cond={"amp": terms(roundings, *(np.broadcast_to(x, p[i].shape) for x in sizes))},
-        kills=f"alpha_swapped digits_swapped no_base_vectors counts_from_one wrapped half {more}",
-    )
+    tensors = {"table": table, **({"positions": positions} if op == "encode" else {})}
+    cond = terms(roundings, *(np.broadcast_to(x, p[i].shape) for x in sizes))
+    kills = f"alpha_swapped digits_swapped no_base_vectors counts_from_one wrapped half {more}"
+    return case(f"hierarchical/{params}/{op}", op, {"alpha": alpha}, tensors, definition(p[0], p[i], p[j], a), cond, kills)

@@ -5,9 +5,8 @@ import itertools
 import mpmath
 import numpy as np
 
-from posref.vectors import MODELS
 from proofs.absolute.index import definition
-from proofs.vectors import BELOW, BEYOND, FAR, HALVES, NARROW, PLACES, WRAPPED, case, terms
+from proofs.vectors import *
 
 SOURCES = ("the position itself: the first trials that motivate the sinusoid in most introductions",)
 
@@ -28,14 +27,8 @@ POSITIONS = np.array([[0, 1, 5, 6], [9, 2, 2, 0]])
 def vectors():
     for probe, positions in (("encode", POSITIONS), ("far", FAR), ("fractional", HALVES), ("negative", BELOW)):
         far = {"models": ("f64",), "comment": "Float32 has no place for the odd ones."} if probe == "far" else {}
-        yield case(
-            f"index/plain/any/{probe}",
-            op="encode",
-            tensors={"positions": positions},
-            expected=positions[..., None],
-            kills=f"starts_at_one positions_ignored {NARROW if far else ''}",
-            **far,
-        )
+        kills = f"starts_at_one positions_ignored {NARROW if far else ''}"
+        yield case(f"index/plain/any/{probe}", "encode", {}, {"positions": positions}, positions[..., None], kills=kills, **far)
     for denominator, length in (("length", 16), ("length - 1", 17)):
         yield _normalized(denominator, length)
     yield _normalized("length", 64, HALVES)
@@ -48,25 +41,17 @@ def vectors():
 
 
 def _normalized(denominator, length, positions=POSITIONS, narrow=""):
-    return case(
-        f"index/{denominator.replace(' - ', '-')}/n{length}/encode",
-        op="encode_normalized",
-        params={"length": length, "denominator": denominator},
-        tensors={"positions": positions},
-        expected=definition(np.frompyfunc(mpmath.mpf, 1, 1)(positions)[..., None], mpmath.mpf(length), denominator),
-        kills=f"starts_at_one positions_ignored other_denominator centered unnormalized {narrow}",
-        models=("f64",) if narrow else tuple(MODELS),
-    )
+    id, params = f"index/{denominator.replace(' - ', '-')}/n{length}/encode", {"length": length, "denominator": denominator}
+    expected = definition(numbers(positions)[..., None], mpmath.mpf(length), denominator)
+    kills = f"starts_at_one positions_ignored other_denominator centered unnormalized {narrow}"
+    models = ("f64",) if narrow else tuple(MODELS)
+    return case(id, "encode_normalized", params, {"positions": positions}, expected, kills=kills, models=models)
 
 
 def _steps(denominator, length):
     values = [definition(mpmath.mpf(i), length, denominator) for i in range(length)]
-    return case(
-        f"index/{denominator.replace(' - ', '-')}/n{length}/steps",
-        op="steps",
-        params={"length": length, "denominator": denominator},
-        expected=[[b - a] for a, b in itertools.pairwise(values)],
-        cond={"amp": terms(3, [[b] for b in values[1:]], [[a] for a in values[:-1]])},  # reciprocal, product, difference
-        kills="unnormalized centered",
-        models=("f64", "f32"),
-    )
+    id, params = f"index/{denominator.replace(' - ', '-')}/n{length}/steps", {"length": length, "denominator": denominator}
+    expected = [[b - a] for a, b in itertools.pairwise(values)]
+    # reciprocal, product, difference
+    cond = terms(3, [[b] for b in values[1:]], [[a] for a in values[:-1]])
+    return case(id, "steps", params, {}, expected, cond, "unnormalized centered", models=("f64", "f32"))

@@ -7,8 +7,7 @@ import numpy as np
 
 from proofs.relative.indexer import chosen, definition, mean
 from proofs.rotary.rope import frequency
-from proofs.vectors import BELOW, HALVES, PLACES, WRAPPED, average, case, dot, exact, painted, product, softmax, total
-from proofs.vectors._rejected import cut, fewer
+from proofs.vectors import *
 from proofs.vectors.value import turned
 
 SOURCES = (
@@ -62,14 +61,8 @@ def vectors():
         overlap = "halves_exchanged no_overlap"
         yield _overlapping(probe, 2, size, f"{wrong} {overlap} block_before_the_first" if size == 1 else overlap, **rest)
     blocks = np.array([[0, 1, 2, 5], [3, 0, 70, 7]])
-    yield case(
-        "indexer/positions/r4/blocks",
-        op="block_positions",
-        params={"rate": 4},
-        tensors={"blocks": blocks},
-        expected=4 * blocks,
-        kills="number_of_the_block last_token_of_the_block",
-    )
+    kills = "number_of_the_block last_token_of_the_block"
+    yield case("indexer/positions/r4/blocks", "block_positions", {"rate": 4}, {"blocks": blocks}, 4 * blocks, kills=kills)
     ways = "unfinished_block_seen one_token_late number_of_the_block position_plus_one"
     yield _mask("near", np.array([[0, 3, 4, 6], [7, 8, 2, 11]]), np.array([[0, 1], [1, 2]]), ways)
     yield _mask("negative", np.array([2, -1, -1.5, 0, -5]), np.array([-2, -1, 0]), "unfinished_block_seen")
@@ -106,22 +99,16 @@ def _scores(probe, at, layout, rotated, kills, *, start=0, heads=2, dim=4, base=
     cond = total(*(product(of_head(a), exact(weights[:, :, a, None])) for a in range(heads)))[1]
     whole = lambda y: y if at.ndim > 1 else y[0]  # positions of one text: no batch
     params = {"rotary_dim": dim, "base": float(base), "layout": layout, "scale": scale, "rotated": rotated}
-    return case(
-        f"indexer/scores/{layout}-{rotated}/{probe}",
-        op="scores",
-        params=params,
-        tensors={
-            "q": whole(q[:, :, start:]),
-            "k": whole(k),
-            "weights": whole(weights[:, start:]),
-            "q_positions": at[..., start:],
-            "k_positions": at,
-        },
-        expected=whole(values[:, start:]),
-        cond={name: whole(each[:, start:]) for name, each in cond.items()},
-        kills=kills,
-        **rest,
-    )
+    id = f"indexer/scores/{layout}-{rotated}/{probe}"
+    tensors = {
+        "q": whole(q[:, :, start:]),
+        "k": whole(k),
+        "weights": whole(weights[:, start:]),
+        "q_positions": at[..., start:],
+        "k_positions": at,
+    }
+    amp = {name: whole(each[:, start:]) for name, each in cond.items()}
+    return case(id, "scores", params, tensors, whole(values[:, start:]), amp, kills, **rest)
 
 
 def _rotated(x, at, dim, base, layout, rotated):
@@ -136,14 +123,8 @@ def _select(probe, seen, top, kills):
     n = np.arange(2 * seen.size).reshape(2, *seen.shape)
     scores = (37 * n % 64 - 31) / 8
     expected = [[chosen(row, here, top) for row, here in zip(each, seen, strict=True)] for each in scores]
-    return case(
-        f"indexer/select/top{top}/{probe}",
-        op="select",
-        params={"top": top},
-        tensors={"scores": scores, "seen": seen},
-        expected=np.array(expected, dtype=int),
-        kills=kills,
-    )
+    id = f"indexer/select/top{top}/{probe}"
+    return case(id, "select", {"top": top}, {"scores": scores, "seen": seen}, np.array(expected, dtype=int), kills=kills)
 
 
 def _compress(probe, rate, size, kills, **rest):
@@ -180,31 +161,17 @@ def _means(op, name, tensors, x, logits, seen, kills, one_text=False, **rest):
     if one_text:
         tensors |= {name: tensors[name][0] for name in ("x", "gates")}
         expected, cond = expected[0], {c: each[0] for c, each in cond.items()}
-    return case(
-        f"indexer/{op.replace('_', '-')}/{name}", op=op, tensors=tensors, expected=expected, cond=cond, kills=kills, **rest
-    )
+    return case(f"indexer/{op.replace('_', '-')}/{name}", op, {}, tensors, expected, cond, kills, **rest)
 
 
 def _mask(probe, queries, blocks, kills, rate=4):
     visible = np.all(rate * blocks[..., None, :, None] + np.arange(rate) <= queries[..., :, None, None], axis=-1)
-    return case(
-        f"indexer/mask/r{rate}/{probe}",
-        op="block_mask",
-        params={"rate": rate},
-        tensors={"q_positions": queries, "blocks": blocks},
-        expected=visible.astype(int),
-        kills=kills,
-    )
+    tensors = {"q_positions": queries, "blocks": blocks}
+    return case(f"indexer/mask/r{rate}/{probe}", "block_mask", {"rate": rate}, tensors, visible.astype(int), kills=kills)
 
 
 def _unfinished(probe, queries, keys, kills, rate=4):
     i, j = queries[..., :, None], keys[..., None, :]
     complete = np.all((j - j % rate)[..., None] + np.arange(rate) <= i[..., None], axis=-1)
-    return case(
-        f"indexer/unfinished/r{rate}/{probe}",
-        op="unfinished_mask",
-        params={"rate": rate},
-        tensors={"q_positions": queries, "k_positions": keys},
-        expected=((j <= i) & ~complete).astype(int),
-        kills=kills,
-    )
+    id, tensors = f"indexer/unfinished/r{rate}/{probe}", {"q_positions": queries, "k_positions": keys}
+    return case(id, "unfinished_mask", {"rate": rate}, tensors, ((j <= i) & ~complete).astype(int), kills=kills)

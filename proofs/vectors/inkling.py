@@ -4,26 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.relative.inkling import definition, tau
-from proofs.vectors import (
-    BELOW,
-    FAR,
-    HALVES,
-    MODELS,
-    NARROW,
-    PLACES,
-    WRAPPED,
-    average,
-    case,
-    dot,
-    exact,
-    painted,
-    product,
-    softmax,
-    stored,
-    terms,
-    total,
-)
-from proofs.vectors._rejected import cut, fewer
+from proofs.vectors import *
 
 SOURCES = ("transformers 5.23.0, models/inkling and models/inkling2",)
 
@@ -83,16 +64,8 @@ def _tau(positions, floor):
 
 def _temperature(probe, positions, kills, floor=8, **rest):
     expected, cond = _tau(np.array(positions), floor)
-    return case(
-        f"inkling/temperature/f{floor}/{probe}",
-        op="temperature",
-        params={"amount": AMOUNT, "floor": float(floor)},
-        tensors={"positions": positions},
-        expected=expected,
-        cond={"amp": cond["amp"]},
-        kills=kills,
-        **rest,
-    )
+    id, params = f"inkling/temperature/f{floor}/{probe}", {"amount": AMOUNT, "floor": float(floor)}
+    return case(id, "temperature", params, {"positions": positions}, expected, cond["amp"], kills, **rest)
 
 
 def _bias(states, profiles, distances):
@@ -119,4 +92,4 @@ def _case(op, probe, queries, keys, kills, key_heads=1, floor=4, scale=0.375, **
         weights = softmax(result, (j[:, None] <= i[:, :, None])[:, None], models=rest.get("models", tuple(MODELS)))
         result, tensors, params = average(weights, exact(v)), {"v": v} | tensors, params | {"causal": True}
     name, (expected, cond) = f"inkling/{op}/h2-c2-e3/{probe}", result
-    return case(name, op=op, params=params, tensors=tensors, expected=expected, cond=cond, kills=kills, **rest)
+    return case(name, op, params, tensors, expected, cond, kills, **rest)

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.relative.kerple import definition
-from proofs.vectors import BELOW, FAR, HALVES, MODELS, NARROW, case, terms
+from proofs.vectors import *
 
 SOURCES = ("Chi et al., KERPLE, arXiv 2205.09921", "github.com/chijames/KERPLE, megatron/mpu/layers.py")
 
@@ -43,13 +43,7 @@ def _bias(form, probe, queries, keys, kills):
     steps = np.vectorize(lambda t, p: 3 * p * abs(mpmath.log(float(t) or 1)) + 4, otypes=[object])
     amp = terms(2, p + 0 * expected) + terms(4, expected)
     power = {"amp": terms(2, expected), "phase": abs(expected) * steps(distance, p)}
-    return case(
-        f"kerple/{form}/h3/{probe}",
-        op="bias",
-        params={"form": form},
-        tensors={"queries": queries, "keys": keys, "p": P, "a": A},
-        expected=expected,
-        cond={"amp": amp} if form == "log" else power,
-        kills=kills,
-        models=tuple(name for name in MODELS if probe != "far" or not name.startswith("f16")),  # float16 ends at 65504
-    )
+    tensors, cond = {"queries": queries, "keys": keys, "p": P, "a": A}, {"amp": amp} if form == "log" else power
+    # float16 ends at 65504
+    models = tuple(name for name in MODELS if probe != "far" or not name.startswith("f16"))
+    return case(f"kerple/{form}/h3/{probe}", "bias", {"form": form}, tensors, expected, cond, kills, models=models)

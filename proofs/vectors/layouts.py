@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 
 from proofs.rotary.layouts import BOTH
-from proofs.vectors import BELOW, HALVES, NARROW, PLACES, case, dot, exact, painted, total
+from proofs.vectors import *
 from proofs.vectors.value import turned
 
 SOURCES = (
@@ -65,22 +65,16 @@ def _scores(source, target, head_dim, dim, kills, heads=6, key_heads=3, width=5,
     q, k = projected(weights["w_q"], biases["b_q"], heads), projected(weights["w_k"], biases["b_k"], key_heads)
     shared = lambda y: np.repeat(y, heads // key_heads, axis=1)
     values, cond = dot(q, (shared(k[0]), {name: shared(each) for name, each in k[1].items()}), scale)
-    return case(
-        f"layouts/{source}-to-{target}/h{heads}-k{key_heads}-d{head_dim}-r{dim}-{BASES[base]}/scores",
-        op="scores",
-        params={
-            "dim": dim,
-            "head_dim": head_dim,
-            "heads": heads,
-            "key_heads": key_heads,
-            "base": float(base),
-            "scale": scale,
-            "source": source,
-            "target": target,
-        },
-        tensors={"x": x, "positions": positions, **weights, **biases},
-        expected=values,
-        cond=cond,
-        kills=f"not_converted switch_forgotten biases_forgotten keys_forgotten {kills}",
-        **rest,
-    )
+    id = f"layouts/{source}-to-{target}/h{heads}-k{key_heads}-d{head_dim}-r{dim}-{BASES[base]}/scores"
+    params = {
+        "dim": dim,
+        "head_dim": head_dim,
+        "heads": heads,
+        "key_heads": key_heads,
+        "base": float(base),
+        "scale": scale,
+        "source": source,
+        "target": target,
+    }
+    kills = f"not_converted switch_forgotten biases_forgotten keys_forgotten {kills}"
+    return case(id, "scores", params, {"x": x, "positions": positions, **weights, **biases}, values, cond, kills, **rest)

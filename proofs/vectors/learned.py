@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.absolute.learned import definition
-from proofs.vectors import case, painted, terms
+from proofs.vectors import *
 
 SOURCES = (
     "Devlin et al., BERT, arXiv 1810.04805",
@@ -68,39 +68,25 @@ IDS = {
 
 def _ids(convention, padding_idx):
     tokens_alone, whole = convention == "generate", [definition(mask, convention, padding_idx or 1) for mask in BATCH]
-    return case(
-        f"learned/{convention}/{'any' if padding_idx is None else f'pad{padding_idx}'}/ids",
-        op="token_ids" if tokens_alone else "position_ids",
-        params={"convention": convention, **({} if padding_idx is None else {"padding_idx": padding_idx})},
-        tensors={"mask": BATCH},
-        expected=np.array(whole)[BATCH == 1] if tokens_alone else np.array(whole),
-        kills=IDS[convention],
-        comment="The first mask is padded on the left, the second on the right.",
-    )
+    id = f"learned/{convention}/{'any' if padding_idx is None else f'pad{padding_idx}'}/ids"
+    params = {"convention": convention, **({} if padding_idx is None else {"padding_idx": padding_idx})}
+    tensors, expected = {"mask": BATCH}, np.array(whole)[BATCH == 1] if tokens_alone else np.array(whole)
+    kills, comment = IDS[convention], "The first mask is padded on the left, the second on the right."
+    return case(id, "token_ids" if tokens_alone else "position_ids", params, tensors, expected, kills=kills, comment=comment)
 
 
 def _encode(table, rows, kills, comment):
-    return case(
-        f"learned/any/r{len(table)}-d{table.shape[1]}/encode",
-        op="encode",
-        tensors={"positions": np.array(rows), "table": table},
-        expected=table[np.array(rows)],
-        kills=kills,
-        comment=f"Entries of the table, unchanged{comment}.",
-    )
+    id, tensors = f"learned/any/r{len(table)}-d{table.shape[1]}/encode", {"positions": np.array(rows), "table": table}
+    note = f"Entries of the table, unchanged{comment}."
+    return case(id, "encode", {}, tensors, table[np.array(rows)], kills=kills, comment=note)
 
 
 def _embed():
     table = painted((7, 3), 2)
-    return case(
-        "learned/roberta/r7-d3/embed",
-        op="embed",
-        params={"convention": "roberta", "padding_idx": 1},
-        tensors={"mask": BATCH, "table": table},
-        expected=table[np.array([definition(mask, "roberta") for mask in BATCH])],
-        kills="counts_padding zero_based one_short",
-        comment="Seven rows hold five tokens.",
-    )
+    params, tensors = {"convention": "roberta", "padding_idx": 1}, {"mask": BATCH, "table": table}
+    expected, kills = table[np.array([definition(mask, "roberta") for mask in BATCH])], "counts_padding zero_based one_short"
+    comment = "Seven rows hold five tokens."
+    return case("learned/roberta/r7-d3/embed", "embed", params, tensors, expected, kills=kills, comment=comment)
 
 
 def _similarity():
@@ -112,14 +98,9 @@ def _similarity():
         [sum(abs(x * y) for x, y in zip(a, b, strict=True)) / mpmath.sqrt(inner(a, a) * inner(b, b)) for a, b in row]
         for row in pairs
     ]
-    return case(
-        "learned/any/r4-d5/similarity",
-        op="similarity",
-        tensors={"table": table},
-        expected=[[cosine(a, b) for a, b in row] for row in pairs],
-        cond={"amp": terms(2 * d + 4, share)},  # d + 4 of the two norms and quotients, a product, d - 1 sums
-        kills="dot_product one_norm",
-    )
+    id, expected = "learned/any/r4-d5/similarity", [[cosine(a, b) for a, b in row] for row in pairs]
+    # d + 4 of the two norms and quotients, a product, d - 1 sums
+    return case(id, "similarity", {}, {"table": table}, expected, terms(2 * d + 4, share), "dot_product one_norm")
 
 
 def cosine(a, b):

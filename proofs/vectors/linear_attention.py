@@ -5,9 +5,8 @@ import itertools
 import mpmath
 import numpy as np
 
-from posref.vectors import MODELS
 from proofs.rotary.linear_attention import definition
-from proofs.vectors import BELOW, HALVES, PLACES, WRAPPED, case, painted, stored, terms
+from proofs.vectors import *
 from proofs.vectors.value import turned
 
 SOURCES = (
@@ -29,21 +28,14 @@ REASONS = """
 attend * position_*_one | scores depend on the offset alone
 """
 
-OTHER = {"half": "interleaved", "interleaved": "half"}
 ANY = "denominator_rotated rotated_before_phi not_rotated other_layout sign positions_ignored"
 CAUSAL = {True: "causal_ignored sees_one_ahead denominator_of_all_keys", False: ""}
 
 
 def vectors():
     x = [-2.0, -1.0, -0.25, 0.0, 0.5, 2.0]
-    yield case(
-        "linear_attention/elu-plus-one/x/feature_map",
-        op="feature_map",
-        tensors={"x": x},
-        expected=elu_plus_one(x),
-        cond=_feature_map(np.array(x))[1],
-        kills="elu relu_plus_one",
-    )
+    id = "linear_attention/elu-plus-one/x/feature_map"
+    yield case(id, "feature_map", {}, {"x": x}, elu_plus_one(x), _feature_map(np.array(x))[1], "elu relu_plus_one")
     batch = [[[0, 3, 5, 7, 9]], [[2, 11, 4, 40, 17]]]
     for layout, causal in itertools.product(OTHER, (True, False)):
         if (layout == "half") == causal:
@@ -93,16 +85,10 @@ def _attend(probe, extents, positions, layout, causal, flags, *, base=10000, **r
     phi_q, phi_k = _feature_map(q), _feature_map(k)
     turned_q, turned_k = (turned(phi, at, theta, layout) for phi in (phi_q, phi_k))
     above, below = _summed(turned_q, turned_k, v, seen), _summed(phi_q, phi_k, np.ones((n, 1)), seen)
-    return case(
-        f"linear_attention/{layout}-{'causal' if causal else 'all-keys'}/d{dim}-{'b1e4' if base == 10000 else 'b5e5'}/{probe}",
-        op="attend",
-        params={"dim": dim, "base": float(base), "layout": layout, "causal": causal},
-        tensors={"q": q, "k": k, "v": v, "positions": np.array(positions)},
-        expected=out,
-        cond=_quotient(above, below)[1],
-        kills=f"{flags} {CAUSAL[causal]}",
-        **rest,
-    )
+    id = f"linear_attention/{layout}-{'causal' if causal else 'all-keys'}/d{dim}-{'b1e4' if base == 10000 else 'b5e5'}/{probe}"
+    params = {"dim": dim, "base": float(base), "layout": layout, "causal": causal}
+    tensors = {"q": q, "k": k, "v": v, "positions": np.array(positions)}
+    return case(id, "attend", params, tensors, out, _quotient(above, below)[1], f"{flags} {CAUSAL[causal]}", **rest)
 
 
 def elu_plus_one(x, m=mpmath):

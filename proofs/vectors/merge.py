@@ -1,11 +1,9 @@
 """Merging: how an absolute encoding enters the token embedding."""
 
-import mpmath
 import numpy as np
 
 from proofs.absolute.merge import definition
-from proofs.vectors import case
-from proofs.vectors._rejected import cut
+from proofs.vectors import *
 
 SOURCES = (
     "Su, kexue.fm/archives/8130: add, multiply, concatenate",
@@ -45,13 +43,5 @@ def _short(shape, modulus):
 
 
 def _case(op, variant, params, x, p, expected, flags):
-    exact = np.frompyfunc(mpmath.mpf, 1, 1)
-    return case(
-        f"merge/{variant}/d4/tiny",
-        op=op,
-        params=params,
-        tensors={"x": x, "p": p},
-        expected=exact(expected),
-        kills=flags,
-        comment="Exact in every format.",
-    )
+    tensors, note = {"x": x, "p": p}, "Exact in every format."
+    return case(f"merge/{variant}/d4/tiny", op, params, tensors, numbers(expected), kills=flags, comment=note)

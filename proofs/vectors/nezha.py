@@ -4,11 +4,10 @@ import mpmath
 import numpy as np
 
 from posref.relative import nezha
-from posref.vectors import MODELS
 from proofs.absolute.sinusoidal import definition as sinusoid
 from proofs.absolute.sinusoidal import frequency
 from proofs.offsets import clipped
-from proofs.vectors import BELOW, FAR, NARROW, PLACES, average, case, dot, exact, growth, painted, stored, terms, total
+from proofs.vectors import *
 from proofs.vectors import softmax as weighted
 from proofs.vectors.shaw import rearranged
 
@@ -61,14 +60,8 @@ def _vectors(reach, k, dim, convention):
 
 
 def _plain(op, convention, k, dim, reach, mistakes, tensors):
-    return case(
-        f"nezha/{convention}/d{dim}-k{k}/{op}",
-        op=op,
-        params={"dim": dim, "max_distance": k, "convention": convention},
-        tensors=tensors,
-        answer=_vectors(reach, k, dim, convention),
-        kills=mistakes,
-    )
+    params = {"dim": dim, "max_distance": k, "convention": convention}
+    return case(f"nezha/{convention}/d{dim}-k{k}/{op}", op, params, tensors, *_vectors(reach, k, dim, convention), mistakes)
 
 
 def _table(convention, k, dim):
@@ -91,13 +84,17 @@ def _attend(convention, probe, queries, mistakes, keys=tuple(range(5)), scale=0.
     position = rearranged(lambda x: x[..., 0, :], dot(per_query, a, scale))
     weights = weighted(total(dot(exact(q), exact(key), scale), position), mask, models=models or tuple(MODELS))
     term = average(rearranged(lambda x: x[..., None, :], weights), a)
+    id = f"nezha/{convention}/h{heads}-d4-k{k}/attend-{probe}"
+    params = {"scale": float(scale), "max_distance": k, "convention": convention} | rules
+    tensors = {"q": q, "k": key, "v": v, "queries": queries, "keys": keys}
+    answer = total(average(weights, exact(v)), rearranged(lambda x: x[..., 0, :], term))
+    # one key in 16 bits
     return case(
-        f"nezha/{convention}/h{heads}-d4-k{k}/attend-{probe}",
-        op="attend",
-        params={"scale": float(scale), "max_distance": k, "convention": convention} | rules,
-        tensors={"q": q, "k": key, "v": v, "queries": queries, "keys": keys},
-        answer=total(average(weights, exact(v)), rearranged(lambda x: x[..., 0, :], term)),
-        kills=mistakes,
-        models=models
-        or tuple(name for name in MODELS if probe not in ("far", "places") or not name.endswith("-all")),  # one key in 16 bits
+        id,
+        "attend",
+        params,
+        tensors,
+        *answer,
+        mistakes,
+        models=models or tuple(name for name in MODELS if probe not in ("far", "places") or not name.endswith("-all")),
     )

@@ -3,8 +3,7 @@
 import numpy as np
 
 from proofs.offsets import clipped, definition
-from proofs.vectors import BELOW, HALVES, NARROW, PLACES, case, painted
-from proofs.vectors._rejected import cut
+from proofs.vectors import *
 
 SOURCES = ("Shaw et al., Self-Attention with Relative Position Representations, arXiv 1803.02155, sections 3.2 and 3.3",)
 
@@ -61,62 +60,34 @@ def _pairs(queries, keys):
 
 
 def _offsets(probe, queries, keys, mistakes):
-    return case(
-        f"offsets/any/m{np.shape(keys)[-1]}/{probe}",
-        op="offsets",
-        tensors={"queries": np.array(queries), "keys": np.array(keys)},
-        expected=_pairs(queries, keys),
-        kills=mistakes,
-    )
+    tensors = {"queries": np.array(queries), "keys": np.array(keys)}
+    return case(f"offsets/any/m{np.shape(keys)[-1]}/{probe}", "offsets", {}, tensors, _pairs(queries, keys), kills=mistakes)
 
 
 def _clip(probe, low, high, mistakes):
     reach = [*range(-7, 8), -131071, -65, -64, -63, 48040]
-    return case(
-        f"offsets/clip/l{-low}-h{high}/{probe}",
-        op="clip",
-        params={"low": low, "high": high},
-        tensors={"offsets": reach},
-        expected=[clipped(o, low, high) for o in reach],
-        kills=mistakes,
-    )
+    id, expected = f"offsets/clip/l{-low}-h{high}/{probe}", [clipped(o, low, high) for o in reach]
+    return case(id, "clip", {"low": low, "high": high}, {"offsets": reach}, expected, kills=mistakes)
 
 
 def _toeplitz(n, m):
     b = painted((3, n + m - 1), 1)
     matrix = lambda row: [[[x[row(i, j)] for j in range(m)] for i in range(n)] for x in b]
-    return case(
-        f"offsets/contiguous/h3-q{n}-k{m}/toeplitz",
-        op="toeplitz",
-        params={"n_query": n, "n_key": m},
-        tensors={"by_offset": b},
-        expected=matrix(lambda i, j: definition(i, j) + n - 1),
-        kills="transposed not_shifted",
-    )
+    id, expected = f"offsets/contiguous/h3-q{n}-k{m}/toeplitz", matrix(lambda i, j: definition(i, j) + n - 1)
+    return case(id, "toeplitz", {"n_query": n, "n_key": m}, {"by_offset": b}, expected, kills="transposed not_shifted")
 
 
 def _skew(n, m):
     x = painted((2, 3, n, n + m - 1), 2)
     place = lambda at: [[[[x[b, h][at(i, j)] for j in range(m)] for i in range(n)] for h in range(3)] for b in range(2)]
-    return case(
-        f"offsets/contiguous/h3-q{n}-k{m}/skew",
-        op="skew",
-        tensors={"by_offset": x},
-        expected=place(lambda i, j: (i, definition(i, j) + n - 1)),
-        kills="not_shifted shift_dropped_at_the_end",
-    )
+    id, expected = f"offsets/contiguous/h3-q{n}-k{m}/skew", place(lambda i, j: (i, definition(i, j) + n - 1))
+    return case(id, "skew", {}, {"by_offset": x}, expected, kills="not_shifted shift_dropped_at_the_end")
 
 
 def _gather(probe, queries, keys, lowest, width, mistakes):
     b = painted((3, width), 4)
 
     rows = np.clip(_pairs(queries, keys) - lowest, 0, width - 1)
-    return case(
-        f"offsets/gather/h3-w{width}/{probe}",
-        op="gather",
-        params={"lowest": lowest},
-        tensors={"by_offset": b, "queries": np.array(queries), "keys": np.array(keys)},
-        expected=np.stack([table[rows] for table in b], axis=-3),
-        kills=mistakes,
-        comment="Entries of the table, unchanged.",
-    )
+    id, tensors = f"offsets/gather/h3-w{width}/{probe}", {"by_offset": b, "queries": np.array(queries), "keys": np.array(keys)}
+    expected = np.stack([table[rows] for table in b], axis=-3)
+    return case(id, "gather", {"lowest": lowest}, tensors, expected, kills=mistakes, comment="Entries of the table, unchanged.")

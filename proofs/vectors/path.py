@@ -3,8 +3,7 @@
 import mpmath
 import numpy as np
 
-from proofs.vectors import case, painted, terms
-from proofs.vectors._rejected import cut
+from proofs.vectors import *
 
 SOURCES = ("Yang et al., PaTH Attention, arXiv 2505.16381",)
 
@@ -42,14 +41,7 @@ def _scores(probe, w, beta, kills="", scale=0.5):
         size = scale * sum(abs(mpmath.mpf(x)) * a for x, a in zip(q[(*at, i)], most, strict=True))
         # a step: a sum of d products, two more factors, a difference; then d products of the score and the scale
         amp[(*at, i, j)] = (i - j) * terms(6, size, bits=24) + terms(4, size, bits=24)
-    return case(
-        f"path/scores/h2-d3/{probe}",
-        op="scores",
-        params={"scale": scale},
-        tensors={"q": q, "k": k, "w": w, "beta": beta},
-        expected=expected,
-        cond={"amp": amp},
-        ignore=np.triu(np.ones(shape, dtype=bool), 1),
-        kills=f"{EVERY} {kills}",
-        models=("f64", "f32"),  # keys in a cache are multiplied again for every token
-    )
+    id, params = f"path/scores/h2-d3/{probe}", {"scale": scale}
+    tensors, ignore = {"q": q, "k": k, "w": w, "beta": beta}, np.triu(np.ones(shape, dtype=bool), 1)
+    # keys in a cache are multiplied again for every token
+    return case(id, "scores", params, tensors, expected, amp, f"{EVERY} {kills}", ignore=ignore, models=("f64", "f32"))

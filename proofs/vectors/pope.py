@@ -9,7 +9,8 @@ import numpy as np
 
 from proofs.rotary.pope import clamped, definition, softplus
 from proofs.rotary.rope import frequency
-from proofs.vectors import BELOW, BITS, FAR, HALVES, PLACES, case, dot, growth, painted, stored, terms
+from proofs.vectors import *
+from proofs.vectors import BITS
 
 SOURCES = (
     'Gopalakrishnan et al., Decoupling the "What" and "Where", arXiv 2509.10534',
@@ -38,7 +39,6 @@ WITHDRAWN = {
     for layout in ("half", "interleaved")
 }
 
-MATHS = ("f64", "f32", "f16-f32math", "bf16-f32math")  # a score in bf16 alone does not know its scale to a factor of 1.4
 LENGTHS = "no_softplus relu half_the_frequencies"
 PHASES = "no_phases phases_subtracted phases_not_clamped phases_of_the_first_head"
 ROWS = "positions_clamped positions_modulo bf16_positions int16_positions positions_shared_across_batch wrong_axis wrong_base"
@@ -56,8 +56,8 @@ def vectors():
         yield _encode("negative", BELOW, 2, layout, side, kills="positions_ignored")
         yield _encode("large", [0, 5], 2, layout, side, x=LARGE, kills=LENGTHS, models=("f64", "f32"))
     own = f"{LENGTHS} {PHASES} scale_of_the_doubled_width sign"
-    yield _scores("near", [0, 5, 2], [0, 5, 2, 7], 6, kills=own, models=MATHS)
-    yield _scores("decode", [7], [0, 1, 5, 7], 4, kills="queries_left_aligned row_for_position", models=MATHS)
+    yield _scores("near", [0, 5, 2], [0, 5, 2, 7], 6, kills=own, models=MATH_IN_F32)
+    yield _scores("decode", [7], [0, 1, 5, 7], 4, kills="queries_left_aligned row_for_position", models=MATH_IN_F32)
     yield _scores("places", PLACES[:2], PLACES[:2], 4, base=500000, kills=ROWS, models=("f64", "f32"))
     yield _scores("beyond-f32", FAR[-2:], FAR, 4, kills="f32_positions f16_positions", models=("f64",))
     yield _scores("fractional", HALVES[1:], HALVES, 4, kills="positions_ignored")
@@ -101,14 +101,9 @@ def _encoded(x, positions, dim, base, side, layout):
 def _encode(name, positions, dim, layout, side, *, base=10000, x=None, **rest):
     positions = np.array(positions)
     x = painted((len(positions) if positions.ndim > 1 else 1, 2, positions.shape[-1], dim), 1) if x is None else x
-    return case(
-        f"pope/{layout}-{side}/d{dim}/{name}",
-        op="encode",
-        params={"dim": dim, "base": float(base), "layout": layout, "side": side},
-        tensors={"x": x, "positions": positions, "phases": _phases(dim)},
-        answer=_encoded(x, positions, dim, base, side, layout),
-        **rest,
-    )
+    params = {"dim": dim, "base": float(base), "layout": layout, "side": side}
+    tensors, answer = {"x": x, "positions": positions, "phases": _phases(dim)}, _encoded(x, positions, dim, base, side, layout)
+    return case(f"pope/{layout}-{side}/d{dim}/{name}", "encode", params, tensors, *answer, **rest)
 
 
 def _scores(name, queries, keys, dim, *, base=10000, scale=0.5, x=None, **rest):
@@ -118,11 +113,6 @@ def _scores(name, queries, keys, dim, *, base=10000, scale=0.5, x=None, **rest):
     q, k = (q, k) if x is None else (x, x[..., ::-1])
     sides = (q, queries, "query"), (k, keys, "key")
     pairs = [stored(*_encoded(x, positions, dim, base, side, "half")) for x, positions, side in sides]
-    return case(
-        f"pope/scores/d{dim}/{name}",
-        op="scores",
-        params={"dim": dim, "base": float(base), "scale": scale},
-        tensors={"q": q, "k": k, "queries": queries, "keys": keys, "phases": _phases(dim)},
-        answer=dot(*pairs, scale),
-        **rest,
-    )
+    params = {"dim": dim, "base": float(base), "scale": scale}
+    tensors = {"q": q, "k": k, "queries": queries, "keys": keys, "phases": _phases(dim)}
+    return case(f"pope/scores/d{dim}/{name}", "scores", params, tensors, *dot(*pairs, scale), **rest)

@@ -3,9 +3,8 @@
 import mpmath
 import numpy as np
 
-from posref.vectors import MODELS
 from proofs.position_ids import definition
-from proofs.vectors import BEYOND, FAR, NARROW, PLACES, case, terms
+from proofs.vectors import *
 
 SOURCES = (
     "Xiao et al., StreamingLLM, arXiv 2309.17453, section 3.2",
@@ -142,7 +141,7 @@ def _line(parents, i):
 
 def _case(name, params, tensors, expected, flags, **rest):
     op = name.split("/")[0]
-    return case(f"position_ids/{name}", op=op, params=params, tensors=tensors, expected=expected, kills=flags, **rest)
+    return case(f"position_ids/{name}", op, params, tensors, expected, kills=flags, **rest)
 
 
 def _past(queries, keys, rule):

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.absolute.resizing import stated
-from proofs.vectors import case, painted, terms
+from proofs.vectors import *
 
 SOURCES = (
     "torch 2.13.0, upsample_bicubic2d and its antialiased kind, upsample_bilinear2d",
@@ -48,15 +48,8 @@ def _numbers(fractions):
 
 def _weights(length, new, name, mistakes):
     values = _numbers(stated(length, new, name))
-    return case(
-        f"resizing/{name}/{length}-to-{new}/weights",
-        op="weights",
-        params={"length": length, "new": new, "convention": name},
-        expected=values,
-        cond={"amp": terms(100, np.full(values.shape, 3))},
-        kills=mistakes,
-        models=FINE,
-    )
+    id, params = f"resizing/{name}/{length}-to-{new}/weights", {"length": length, "new": new, "convention": name}
+    return case(id, "weights", params, {}, values, terms(100, np.full(values.shape, 3)), mistakes, models=FINE)
 
 
 def _resize(old, new, name, mistakes):
@@ -65,13 +58,6 @@ def _resize(old, new, name, mistakes):
     cells = np.ndindex(*new)
     values = [sum(rows[y, a] * columns[x, b] * table[a, b] for a, b in np.ndindex(*old)) for y, x in cells]
     largest = np.broadcast_to(abs(table).sum(axis=(0, 1)), (*new, 2))
-    return case(
-        f"resizing/{name}/3x5-to-{new[0]}x{new[1]}/table",
-        op="resize",
-        params={"height": new[0], "width": new[1], "convention": name},
-        tensors={"table": table},
-        expected=np.reshape(values, (*new, 2)),
-        cond={"amp": terms(100, 9 * largest)},
-        kills=mistakes,
-        models=FINE,
-    )
+    id, params = f"resizing/{name}/3x5-to-{new[0]}x{new[1]}/table", {"height": new[0], "width": new[1], "convention": name}
+    expected = np.reshape(values, (*new, 2))
+    return case(id, "resize", params, {"table": table}, expected, terms(100, 9 * largest), mistakes, models=FINE)

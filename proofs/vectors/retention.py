@@ -4,9 +4,8 @@ import mpmath
 import numpy as np
 
 from proofs.state.retention import definition, left
-from proofs.vectors import painted
-from proofs.vectors._rejected import cut
-from proofs.vectors._states import NUMBERS, attend_and_remember
+from proofs.vectors import *
+from proofs.vectors._states import attend_and_remember
 
 SOURCES = ("Sun et al., Retentive Network, arXiv 2307.08621, Eq. (5) to (7)",)
 
@@ -38,7 +37,7 @@ def _pair(probe, extents, kills, of_reading=""):
     decays = np.array([0.98046875, 0.8515625, 0.7421875])[: lead[-1]]
     given = {"q": painted((*lead, n, d), 1), "k": painted((*lead, n, d), 2), "v": painted((*lead, n, d_v), 4)}
     given |= {"decays": decays, "state": painted((*lead, d, d_v), 6)}
-    both = lambda given, f: _both(*(NUMBERS(x if name == "decays" else f(x)) for name, x in given.items()))
+    both = lambda given, f: _both(*(numbers(x if name == "decays" else f(x)) for name, x in given.items()))
     # a term: a product, two roundings at each later token, the sum over features, the scale
     return attend_and_remember(f"retention/{{}}/h{lead[-1]}-d{d}/{probe}", given, both, 3 * n + d + 4, kills, of_reading)
 

@@ -7,24 +7,8 @@ import numpy as np
 import sympy
 
 from proofs.rotary.rope import definition, frequency
-from proofs.vectors import (
-    BELOW,
-    BITS,
-    HALVES,
-    PLACES,
-    average,
-    cap,
-    case,
-    dot,
-    exact,
-    growth,
-    narrow,
-    painted,
-    softmax,
-    stored,
-    terms,
-)
-from proofs.vectors._rejected import cut
+from proofs.vectors import *
+from proofs.vectors import BITS
 
 SOURCES = (
     "Su et al., RoFormer, arXiv 2104.09864, Eqs. (13)-(16) and (34)",
@@ -65,7 +49,6 @@ pair scores * cos_sin_swapped sign | queries and keys turn a quarter further, an
 pair gradient * gradient_forward sign | two signs
 """
 
-OTHER = {"half": "interleaved", "interleaved": "half"}
 SPARSE = (0, 1, 2, 3, 5, 17, 100, 255, 256, 257, 511, 1000, 4095, 65535, 131073, 1048575)
 
 # What a probe can tell: any with a position beside 0, one with far positions, one with positions out of order.
@@ -120,14 +103,13 @@ def _edges():
     decode += " positions_shared_across_batch bf16_positions"
     yield _rotate("decode-offsets", painted((2, 3, 1, 8), 11), [[[5]], [[4097]]], 8, 10**4, "half", decode)
     yield _rotate("fractional", painted((3, 6), 15), [0.5, 2.25, -3.0], 6, 10**4, "half", "sign other_layout positions_ignored")
-    finer = ("f64", "f32", "f16-f32math", "bf16-f32math")
-    yield _rotate("tables", painted((2, 64), 17), [1, 17], 64, 10**4, "half", "bf16_tables", models=finer)
+    yield _rotate("tables", painted((2, 64), 17), [1, 17], 64, 10**4, "half", "bf16_tables", models=MATH_IN_F32)
     yield _rotate("beyond-f32", painted((1, 8), 18), [2**24 + 1], 8, 10**4, "half", "f32_positions", models=("f64",))
     given = {"models": ("f64",)}
     yield _rotate("beyond-f32", painted((1, 8), 18), [2**24 + 1], 8, 10**4, "interleaved", "f32_positions", **given)
     yield _tables("beyond-f32", PLACES[2], 4, 10**4, "f32_positions sign", **given)
     yield _tables(
-        "places", PLACES[:2], 4, 5 * 10**5, f"wrong_base sign positions_shared_across_batch {FAR_NARROW}", models=NO_TABLES
+        "places", PLACES[:2], 4, 5 * 10**5, f"wrong_base sign positions_shared_across_batch {FAR_NARROW}", models=MATH_IN_F32
     )
     for probe, at in (("fractional", HALVES), ("negative", BELOW)):
         yield _tables(probe, at, 4, 10**4, "sign positions_ignored linear_scaling")
@@ -154,23 +136,19 @@ def _scores():
             rows, columns = np.arange(2, 5) + first, np.arange(5) + first
 
             turned = {"q_rotated": _turn(q, rows, theta, layout), "k_rotated": _turn(k, columns, theta, layout)}
-            yield case(
-                f"rope/{layout}/d8-b1e4/scores-{probe}",
-                op="scores",
-                params={"dim": 8, "base": 10000.0, "layout": layout, "scale": scale, "heads": 4, "key_heads": 2},
-                tensors={"q": q, "k": k, "q_positions": rows, "k_positions": columns},
-                stages=turned if first == 0 else {},
-                answer=dot(
-                    stored(turned["q_rotated"], _sensitivity(q, rows, theta, layout)),
-                    stored(turned["k_rotated"][:, shared], _sensitivity(k[:, shared], columns, theta, layout)),
-                    scale,
-                ),
-                kills="other_layout sign queries_left_aligned positions_zero heads_modulo q_not_rotated",
-                comment="3 queries are the last of 5 tokens; 4 query heads share 2 key heads.",
+            id = f"rope/{layout}/d8-b1e4/scores-{probe}"
+            params = {"dim": 8, "base": 10000.0, "layout": layout, "scale": scale, "heads": 4, "key_heads": 2}
+            tensors = {"q": q, "k": k, "q_positions": rows, "k_positions": columns}
+            kills = "other_layout sign queries_left_aligned positions_zero heads_modulo q_not_rotated"
+            comment = "3 queries are the last of 5 tokens; 4 query heads share 2 key heads."
+            answer = dot(
+                stored(turned["q_rotated"], _sensitivity(q, rows, theta, layout)),
+                stored(turned["k_rotated"][:, shared], _sensitivity(k[:, shared], columns, theta, layout)),
+                scale,
             )
+            yield case(id, "scores", params, tensors, *answer, kills, stages=turned if first == 0 else {}, comment=comment)
 
 
-MATH_IN_F32 = ("f64", "f32", "f16-f32math", "bf16-f32math")  # nobody adds up so many products with 8 bits
 NEAR = "other_layout q_not_rotated scale_ignored values_turned"
 TURNED = NEAR + " positions_zero"
 PARTS = {"prefill": 0, "chunk": 3, "step": 4}
@@ -190,20 +168,15 @@ def _placed_scores():
             theta = _theta(4, base)
             turned = [stored(_turn(x, at, theta, layout), _sensitivity(x, at, theta, layout)) for x in (q, np.repeat(k, 2, 1))]
             given = {"dim": 4, "base": float(base), "layout": layout, "scale": scale, "heads": 2, "key_heads": 1}
-            yield case(
-                f"rope/{layout}/d4-{_base(base)}/scores-{probe}",
-                op="scores",
-                params=given,
-                tensors={
-                    "q": q,
-                    "k": k,
-                    "q_positions": at.reshape(-1, 4) if at.ndim > 1 else at,
-                    "k_positions": at.reshape(-1, 4) if at.ndim > 1 else at,
-                },
-                answer=dot(*turned, scale),
-                kills=flags,
-                models=("f64",) if probe == "beyond-f32" else ("f64", "f32"),
-            )
+            id = f"rope/{layout}/d4-{_base(base)}/scores-{probe}"
+            tensors = {
+                "q": q,
+                "k": k,
+                "q_positions": at.reshape(-1, 4) if at.ndim > 1 else at,
+                "k_positions": at.reshape(-1, 4) if at.ndim > 1 else at,
+            }
+            models = ("f64",) if probe == "beyond-f32" else ("f64", "f32")
+            yield case(id, "scores", given, tensors, *dot(*turned, scale), flags, models=models)
 
 
 def _attention():
@@ -285,19 +258,11 @@ def _attend(
     for probe, start in parts.items():
         tensors = {"q": q[:, :, start:], "k": k, "v": v, "q_positions": at[..., start:], "k_positions": at}
         tensors |= {} if sinks is None else {"sinks": sinks}
-        yield case(
-            f"rope/{layout}/d{dim}-{_base(base)}/attend-{probe}",
-            op="attend",
-            params=given | rules,
-            tensors=tensors | ({} if seen is None else {"seen": seen[..., start:, :]}),
-            expected=expected[:, :, start:],
-            cond={name: each[:, :, start:] for name, each in cond.items()},
-            kills=_seen_from(
-                start, n, wrong if start or probe != "prefill" else wrong.replace("queries_left_aligned", "no_mask")
-            ),
-            models=models,
-            **rest,
-        )
+        id = f"rope/{layout}/d{dim}-{_base(base)}/attend-{probe}"
+        arguments = tensors | ({} if seen is None else {"seen": seen[..., start:, :]})
+        amp = {name: each[:, :, start:] for name, each in cond.items()}
+        kills = _seen_from(start, n, wrong if start or probe != "prefill" else wrong.replace("queries_left_aligned", "no_mask"))
+        yield case(id, "attend", given | rules, arguments, expected[:, :, start:], amp, kills, models=models, **rest)
 
 
 def _seen_from(start, n, wrong):
@@ -310,46 +275,27 @@ def _gradients():
     cos, sin = painted((3, 8), 27), painted((3, 8), 31)
     placed, slow = painted((2, 4, 4), 21), _theta(4, 5 * 10**5)
     for layout in OTHER:
-        yield case(
-            f"rope/{layout}/d8-b1e4/gradient",
-            op="gradient",
-            params={"dim": 8, "base": 10000.0, "layout": layout},
-            tensors={"g": g, "positions": positions},
-            expected=_turn(g, -positions, theta, layout),
-            cond=_sensitivity(g, positions, theta, layout),
-            kills="gradient_forward other_layout",
-        )
+        id, params = f"rope/{layout}/d8-b1e4/gradient", {"dim": 8, "base": 10000.0, "layout": layout}
+        expected, cond = _turn(g, -positions, theta, layout), _sensitivity(g, positions, theta, layout)
+        yield case(id, "gradient", params, {"g": g, "positions": positions}, expected, cond, "gradient_forward other_layout")
         for probe, at, models, flags in (
             ("places", PLACES[:2], ("f64", "f32"), f"{FAR_NARROW} positions_shared_across_batch wrong_base gradient_forward"),
             ("beyond-f32", PLACES[1:], ("f64",), "f32_positions"),
             ("fractional", HALVES[None], ("f64", "f32"), "positions_ignored"),
             ("negative", BELOW[None], ("f64", "f32"), "positions_ignored"),
         ):
-            yield case(
-                f"rope/{layout}/d4-b5e5/gradient-{probe}",
-                op="gradient",
-                params={"dim": 4, "base": 500000.0, "layout": layout},
-                tensors={"g": placed[: len(at)], "positions": at},
-                expected=_turn(placed[: len(at)], -at, slow, layout),
-                cond=_sensitivity(placed[: len(at)], at, slow, layout),
-                kills=flags,
-                models=models,
-            )
+            id, params = f"rope/{layout}/d4-b5e5/gradient-{probe}", {"dim": 4, "base": 500000.0, "layout": layout}
+            expected, cond = _turn(placed[: len(at)], -at, slow, layout), _sensitivity(placed[: len(at)], at, slow, layout)
+            yield case(id, "gradient", params, {"g": placed[: len(at)], "positions": at}, expected, cond, flags, models=models)
         right, size = np.zeros((3, 8)), np.zeros((3, 8))  # products of 8-bit numbers: exact
         for a, b in pairs(8, layout):
             (ga, gb), (ca, cb), (sa, sb) = ((z[:, a], z[:, b]) for z in (g, cos, sin))
             right[:, a], right[:, b] = ga * ca + gb * sb, gb * cb - ga * sa
             size[:, a], size[:, b] = abs(ga * ca) + abs(gb * sb), abs(gb * cb) + abs(ga * sa)
-        yield case(
-            f"rope/{layout}/d8/gradient-tables",
-            op="gradient_tables",
-            params={"dim": 8, "layout": layout},
-            tensors={"g": g, "cos": cos, "sin": sin},
-            expected=right,
-            cond={"amp": terms(2, size)},
-            kills="gradient_forward gradient_turned_first",
-            comment="The halves of the tables differ on purpose; these tables are no rotation.",
-        )
+        id, tensors = f"rope/{layout}/d8/gradient-tables", {"g": g, "cos": cos, "sin": sin}
+        kills = "gradient_forward gradient_turned_first"
+        comment = "The halves of the tables differ on purpose; these tables are no rotation."
+        yield case(id, "gradient_tables", {"dim": 8, "layout": layout}, tensors, right, terms(2, size), kills, comment=comment)
 
 
 def _permutations():
@@ -362,14 +308,10 @@ def _permutations():
         weight = painted(shape, 1)
         for source, target in OTHER.items():
             partial = dim < len(weight) // heads
-            yield case(
-                f"rope/{source}-to-{target}/h{heads}-d{dim}/{name}",
-                op="permute",
-                params={"heads": heads, "dim": dim, "source": source, "target": target},
-                tensors={"weight": weight},
-                expected=_permuted(weight, heads, dim, source, target),
-                kills="permuted_back not_permuted permuted_across_heads" + " tail_permuted" * partial,
-            )
+            id = f"rope/{source}-to-{target}/h{heads}-d{dim}/{name}"
+            params = {"heads": heads, "dim": dim, "source": source, "target": target}
+            kills = "permuted_back not_permuted permuted_across_heads" + " tail_permuted" * partial
+            yield case(id, "permute", params, {"weight": weight}, _permuted(weight, heads, dim, source, target), kills=kills)
 
 
 def pairs(dim, layout):
@@ -425,52 +367,34 @@ def _base(base):
 
 def _inv_freq(dim, base):
     theta = _theta(dim, base)
-    return case(
-        f"rope/any/d{dim}-{_base(base)}/inv_freq",
-        op="inv_freq",
-        params={"dim": dim, "base": float(base)},
-        expected=theta,
-        cond={"phase": [w * growth(w) for w in theta]},
-        kills="wrong_base exponent_doubled exponent_halved frequencies_ascending",
-        comment="Compare before anything else: radians per position of every pair.",
-    )
+    id, cond = f"rope/any/d{dim}-{_base(base)}/inv_freq", {"phase": [w * growth(w) for w in theta]}
+    kills = "wrong_base exponent_doubled exponent_halved frequencies_ascending"
+    comment = "Compare before anything else: radians per position of every pair."
+    return case(id, "inv_freq", {"dim": dim, "base": float(base)}, {}, theta, cond, kills, comment=comment)
 
 
 def _angles(positions, theta):
     return np.array(positions, dtype=object)[..., None] * np.array(theta)
 
 
-NO_TABLES = ("f64", "f32", "f16-f32math", "bf16-f32math")  # small angles of far positions are less than 8 bits tell
-
-
 def _tables(probe, positions, dim, base, kills="", **rest):
     theta = _theta(dim, base)
     values = np.concatenate([np.frompyfunc(f, 1, 1)(_angles(positions, theta)) for f in (mpmath.cos, mpmath.sin)], axis=-1)
     reach = abs(_angles(positions, [w * growth(w) for w in theta]))
-    return case(
-        f"rope/any/d{dim}-{_base(base)}/tables-{probe}",
-        op="tables",
-        params={"dim": dim, "base": float(base)},
-        tensors={"positions": np.array(positions)},
-        stages={"inv_freq": theta},
-        expected=values,
-        cond={"amp": terms(3, values), "phase": np.concatenate([reach, reach], axis=-1)},
-        kills=f"cos_sin_swapped frequencies_ascending {kills}",
-        **rest,
-    )
+    id, params = f"rope/any/d{dim}-{_base(base)}/tables-{probe}", {"dim": dim, "base": float(base)}
+    tensors = {"positions": np.array(positions)}
+    cond = {"amp": terms(3, values), "phase": np.concatenate([reach, reach], axis=-1)}
+    kills = f"cos_sin_swapped frequencies_ascending {kills}"
+    return case(id, "tables", params, tensors, values, cond, kills, stages={"inv_freq": theta}, **rest)
 
 
 def _rotate(probe, x, positions, dim, base, layout, kills, *, stages=False, params=None, **rest):
     theta, width = _theta(dim, base), x.shape[-1]
     tables = {name: np.frompyfunc(getattr(mpmath, name), 1, 1)(_angles(positions, theta)) for name in ("cos", "sin")}
+    id = f"rope/{layout}/d{width}{f'-r{dim}' * (dim < width)}-{_base(base)}/{probe}"
+    words = {"dim": dim, "base": float(base), "layout": layout, **(params or {})}
+    tensors, expected = {"x": x, "positions": np.array(positions)}, _turn(x, positions, theta, layout)
+    cond = _sensitivity(x, positions, theta, layout)
     return case(
-        f"rope/{layout}/d{width}{f'-r{dim}' * (dim < width)}-{_base(base)}/{probe}",
-        op="rotate",
-        params={"dim": dim, "base": float(base), "layout": layout, **(params or {})},
-        tensors={"x": x, "positions": np.array(positions)},
-        stages={"inv_freq": theta, **tables} if stages else {},
-        expected=_turn(x, positions, theta, layout),
-        cond=_sensitivity(x, positions, theta, layout),
-        kills=kills,
-        **rest,
+        id, "rotate", words, tensors, expected, cond, kills, stages={"inv_freq": theta, **tables} if stages else {}, **rest
     )

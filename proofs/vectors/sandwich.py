@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.relative.sandwich import definition, frequency
-from proofs.vectors import BELOW, FAR, HALVES, NARROW, case, growth, terms
+from proofs.vectors import *
 
 SOURCES = ("Chi et al., arXiv 2212.10356",)
 
@@ -36,14 +36,9 @@ def _bias(probe, queries, keys, kills, heads=3, dim=6, base=100.0):
     slopes = np.array([mpmath.mpf(heads) / (8 * a) for a in range(1, heads + 1)], dtype=object)[:, None, None]
     at = lambda f: np.vectorize(f, otypes=[object])
     angles = at(lambda t, m: m * sum(mpmath.mpf(float(t)) * each * growth(each) for each in w))
-    return case(
-        f"sandwich/bias/h{heads}-d{dim}/{probe}",
-        op="bias",
-        params={"heads": heads, "dim": dim, "base": base},
-        tensors={"queries": queries, "keys": keys},
-        expected=at(lambda t, m: definition(mpmath.mpf(float(t)), w, m, mpmath))(distance, slopes),
-        # a cosine, the 1, their sum, the slope and the product
-        cond={"amp": terms(2 * len(w) + 3, slopes * 2 * len(w) + 0 * distance), "phase": angles(distance, slopes)},
-        kills=kills,
-        models=("f64", "f32"),  # cosines near 1 less 1: 16 bits say little
-    )
+    id, params = f"sandwich/bias/h{heads}-d{dim}/{probe}", {"heads": heads, "dim": dim, "base": base}
+    expected = at(lambda t, m: definition(mpmath.mpf(float(t)), w, m, mpmath))(distance, slopes)
+    # a cosine, the 1, their sum, the slope and the product
+    cond = {"amp": terms(2 * len(w) + 3, slopes * 2 * len(w) + 0 * distance), "phase": angles(distance, slopes)}
+    # cosines near 1 less 1: 16 bits say little
+    return case(id, "bias", params, {"queries": queries, "keys": keys}, expected, cond, kills, models=("f64", "f32"))

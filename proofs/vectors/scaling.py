@@ -7,8 +7,7 @@ import numpy as np
 
 from proofs.rotary.rope import frequency
 from proofs.rotary.scaling import definition
-from proofs.vectors import BELOW, HALVES, PLACES, case, growth, terms
-from proofs.vectors._rejected import cut
+from proofs.vectors import *
 
 SOURCES = (
     "Chen et al., Position Interpolation, arXiv 2306.15595; Peng et al., YaRN, arXiv 2309.00071",
@@ -143,17 +142,9 @@ def _of_the_turns(w, factor, original, low, high):
 
 
 def _case(name, op, params, values, w, kills, blend=0, **more):
-    return case(
-        f"scaling/{op}/{name}/frequencies",
-        op=op,
-        params=params,
-        tensors=more.pop("tensors", {}),
-        expected=values,
-        cond=_sensitivity(values, w, blend),
-        kills=kills,
-        models=("f64", "f32"),  # nobody means to keep frequencies in 16 bits
-        **more,
-    )
+    id, cond = f"scaling/{op}/{name}/frequencies", _sensitivity(values, w, blend)
+    # nobody means to keep frequencies in 16 bits
+    return case(id, op, params, more.pop("tensors", {}), values, cond, kills, models=("f64", "f32"), **more)
 
 
 def _simple(op, name, dim, base, factor, kills):
@@ -207,16 +198,9 @@ def _tables(name, dim, base, factor, *ramp, probe="tables", positions=(0, 1, 100
     blend = _of_the_ramp(*settings)
     by = [v * growth(x) + more for v, x, more in zip(w, plain(dim, base), blend, strict=True)]
     phase = magnitude * abs(positions)[..., None] * np.array(by * 2)
-    return case(
-        f"scaling/yarn_tables/{name}/{probe}",
-        op="yarn_tables",
-        params=_yarn_params(*settings),
-        tensors={"positions": positions},
-        expected=values,
-        cond={"phase": phase, "amp": terms(3, 0 * values + magnitude)},
-        kills=f"no_magnitude magnitude_squared {'not_truncated' if ramp[1] else 'truncated'} {kills}",
-        **rest,
-    )
+    id, cond = f"scaling/yarn_tables/{name}/{probe}", {"phase": phase, "amp": terms(3, 0 * values + magnitude)}
+    kills = f"no_magnitude magnitude_squared {'not_truncated' if ramp[1] else 'truncated'} {kills}"
+    return case(id, "yarn_tables", _yarn_params(*settings), {"positions": positions}, values, cond, kills, **rest)
 
 
 def _llama3(name, dim, factor, high, flags):

@@ -6,12 +6,9 @@ import mpmath
 import numpy as np
 
 from posref.relative import shaw
-from posref.vectors import MODELS
 from proofs.offsets import clipped
-from proofs.vectors import BELOW, FAR, NARROW, PLACES, average, case, dot, exact, painted, total
+from proofs.vectors import *
 from proofs.vectors import softmax as weighted
-from proofs.vectors._rejected import fewer
-from proofs.vectors._slopes import slopes
 
 SOURCES = (
     "Shaw et al., Self-Attention with Relative Position Representations, arXiv 1803.02155, Eqs. (3) and (4)",
@@ -35,7 +32,6 @@ pair scores_gradient * gradient_unscaled scale_squared | multiplied by the scale
 pair scores_gradient relative_key_query key_part_left_out other_variant | the other of the other
 """
 
-MATH_IN_F32 = ("f64", "f32", "f16-f32math", "bf16-f32math")  # one row of many is less than 8 bits tell in every sum
 PADDED = np.array([[0, 0, 1, 2, 3], [0, 1, 2, 3, 4]])  # the first row is padded on the left by a token
 
 
@@ -103,15 +99,8 @@ def _all_scores(q, k, table, at, scale, variant):
 
 def _case(op, probe, queries, keys, params, tensors, result, mistakes, **rest):
     q = tensors["q"]
-    return case(
-        f"shaw/{params['variant'].replace('_', '-')}/h{q.shape[-3]}-d{q.shape[-1]}-k2/{op}-{probe}",
-        op=op,
-        params=params,
-        tensors={**tensors, "queries": np.array(queries), "keys": np.array(keys)},
-        answer=result,
-        kills=mistakes,
-        **rest,
-    )
+    id = f"shaw/{params['variant'].replace('_', '-')}/h{q.shape[-3]}-d{q.shape[-1]}-k2/{op}-{probe}"
+    return case(id, op, params, {**tensors, "queries": np.array(queries), "keys": np.array(keys)}, *result, mistakes, **rest)
 
 
 def _sizes(queries, keys, small):
@@ -171,15 +160,10 @@ def _gradient(variant, of, places=False, one_text=False, at=None):
         q, k, flow = q[0], k[0], flow[0]
     wrong = {"q": "content_gradient_alone", "k": "key_part_left_out other_variant"}.get(of, "")
     wrong += " key_part_left_out" if of == "key_table" and variant == "relative_key_query" else ""
-    return case(
-        f"shaw/{variant}/h2-d4-k2/gradient-{of.replace('_', '-')}{'-places' * places}{'-one-text' * one_text}{suffix}",
-        op="scores_gradient",
-        params={"scale": scale, "variant": variant, "of": of},
-        tensors={"score_gradient": flow, "q": q, "k": k, "key_table": table}
-        | {"queries": queries if places else queries[0], "keys": keys if places else keys[0]},
-        answer=answer,
-        kills=f"rows_overwritten gradient_unscaled transposed positions_ignored {wrong}"
-        + f" {NARROW} int16_positions" * places,
-        models=MATH_IN_F32 if places else tuple(MODELS),
-        comment="Far keys share the rows at both ends of the table.",
-    )
+    id = f"shaw/{variant}/h2-d4-k2/gradient-{of.replace('_', '-')}{'-places' * places}{'-one-text' * one_text}{suffix}"
+    params = {"scale": scale, "variant": variant, "of": of}
+    tensors = {"score_gradient": flow, "q": q, "k": k, "key_table": table}
+    tensors |= {"queries": queries, "keys": keys} if places else {"queries": queries[0], "keys": keys[0]}
+    kills = f"rows_overwritten gradient_unscaled transposed positions_ignored {wrong}" + f" {NARROW} int16_positions" * places
+    comment, models = "Far keys share the rows at both ends of the table.", MATH_IN_F32 if places else tuple(MODELS)
+    return case(id, "scores_gradient", params, tensors, *answer, kills, models=models, comment=comment)

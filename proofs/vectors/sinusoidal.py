@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.absolute.sinusoidal import definition, frequency
-from proofs.vectors import BELOW, HALVES, PLACES, case, growth, terms
+from proofs.vectors import *
 
 SOURCES = (
     "Vaswani et al., Attention Is All You Need, arXiv 1706.03762, section 3.5",
@@ -35,14 +35,9 @@ def vectors():
     for dim in (4, 6, 10, 384, 512):
         for divisor in DIVISORS:
             yield _frequencies(dim, divisor)
-    yield case(
-        "sinusoidal/dim-2/d2-b1e4/frequencies",
-        op="frequencies",
-        params={"dim": 2, "base": 10000.0, "divisor": "dim - 2"},
-        expected=[mpmath.mpf(1)],
-        cond={"phase": [growth(mpmath.mpf(1))]},
-        comment="One pair is the first and the last: the first is 1.",
-    )
+    id, params = "sinusoidal/dim-2/d2-b1e4/frequencies", {"dim": 2, "base": 10000.0, "divisor": "dim - 2"}
+    comment = "One pair is the first and the last: the first is 1."
+    yield case(id, "frequencies", params, {}, [mpmath.mpf(1)], {"phase": [growth(mpmath.mpf(1))]}, comment=comment)
     for divisor in DIVISORS:
         yield _frequencies(6, divisor, 500000)
     for layout in LAYOUTS:
@@ -82,14 +77,9 @@ def _rows(positions, frequencies, layout):
 
 def _frequencies(dim, divisor, base=10**4):
     w = _frequencies_of(dim, divisor, base)
-    return case(
-        f"sinusoidal/{divisor.replace(' - ', '-')}/d{dim}-{'b1e4' if base == 10**4 else 'b5e5'}/frequencies",
-        op="frequencies",
-        params={"dim": dim, "base": float(base), "divisor": divisor},
-        expected=w,
-        cond={"phase": [v * growth(v) for v in w]},
-        kills="divisor wrong_base",
-    )
+    id = f"sinusoidal/{divisor.replace(' - ', '-')}/d{dim}-{'b1e4' if base == 10**4 else 'b5e5'}/frequencies"
+    params = {"dim": dim, "base": float(base), "divisor": divisor}
+    return case(id, "frequencies", params, {}, w, {"phase": [v * growth(v) for v in w]}, "divisor wrong_base")
 
 
 def _encode(probe, positions, dim, layout, divisor, kills, *, base=10**4, **rest):
@@ -97,14 +87,7 @@ def _encode(probe, positions, dim, layout, divisor, kills, *, base=10**4, **rest
     values = _rows(at.astype(object), w, layout)
     angles = np.abs(at.astype(object)[..., None] * np.array([v * growth(v) for v in w]))
     columns = [t for t in range(dim // 2) for _ in (0, 1)] if layout == "interleaved" else [*range(dim // 2)] * 2
-    return case(
-        f"sinusoidal/{layout}-{divisor.replace(' - ', '-')}/d{dim}-{'b1e4' if base == 10**4 else 'b5e5'}/{probe}",
-        op="encode",
-        params={"dim": dim, "base": float(base), "divisor": divisor, "layout": layout},
-        tensors={"positions": at},
-        stages={"frequencies": w} if dim <= 64 else {},
-        expected=values,
-        cond={"amp": terms(3, values), "phase": angles[..., columns]},
-        kills=kills,
-        **rest,
-    )
+    id = f"sinusoidal/{layout}-{divisor.replace(' - ', '-')}/d{dim}-{'b1e4' if base == 10**4 else 'b5e5'}/{probe}"
+    params = {"dim": dim, "base": float(base), "divisor": divisor, "layout": layout}
+    cond, stages = {"amp": terms(3, values), "phase": angles[..., columns]}, {"frequencies": w} if dim <= 64 else {}
+    return case(id, "encode", params, {"positions": at}, values, cond, kills, stages=stages, **rest)

@@ -5,7 +5,7 @@ import numpy as np
 
 from proofs.absolute.sinusoidal import frequency
 from proofs.absolute.sinusoidal_2d import definition, features, places, turn
-from proofs.vectors import case, growth, painted, terms
+from proofs.vectors import *
 
 SOURCES = (
     "He et al., Masked Autoencoders, arXiv 2111.06377, and mae efb2a8062c, util/pos_embed.py",
@@ -54,16 +54,9 @@ def _encode(probe, coordinates, dim, convention, mistakes, base=10000, **rest):
     w = [frequency(t, dim // 2, mpmath.mpf(base), m=mpmath) for t in range(dim // 4)]
     values = [definition(y, x, w, convention, mpmath) for y, x in coordinates]
     sizes = [_ordered([abs(c) * v * growth(v) for c in (y, x) for v in w], convention) for y, x in coordinates]
-    return case(
-        f"sinusoidal_2d/{convention}/d{dim}-{'b1e4' if base == 10000 else 'b5e5'}/{probe}",
-        op="encode",
-        params={"dim": dim, "base": float(base), "convention": convention},
-        tensors={"coordinates": coordinates},
-        expected=values,
-        cond={"amp": terms(3, values), "phase": sizes},
-        kills=mistakes,
-        **rest,
-    )
+    id = f"sinusoidal_2d/{convention}/d{dim}-{'b1e4' if base == 10000 else 'b5e5'}/{probe}"
+    params, cond = {"dim": dim, "base": float(base), "convention": convention}, {"amp": terms(3, values), "phase": sizes}
+    return case(id, "encode", params, {"coordinates": coordinates}, values, cond, mistakes, **rest)
 
 
 def _fourier(probe, coordinates, matrix, **rest):
@@ -71,15 +64,10 @@ def _fourier(probe, coordinates, matrix, **rest):
     values = [features([mpmath.mpf(x) for x in c], b, mpmath) for c in coordinates]
     # a product for each axis, and their sum
     angles = 2 * len(b) * abs(np.array(coordinates)) @ abs(matrix)
-    return case(
-        f"sinusoidal_2d/fourier/axes{len(b)}/{probe}",
-        op="fourier",
-        tensors={"coordinates": coordinates, "matrix": b},
-        expected=values,
-        cond={"amp": terms(3, values), "phase": np.concatenate([angles, angles], axis=-1)},
-        kills="two_pi_left_out coordinates_from_0_to_1 cosines_first sine_and_cosine_in_turn rows_and_columns_exchanged",
-        **rest,
-    )
+    id = f"sinusoidal_2d/fourier/axes{len(b)}/{probe}"
+    cond = {"amp": terms(3, values), "phase": np.concatenate([angles, angles], axis=-1)}
+    kills = "two_pi_left_out coordinates_from_0_to_1 cosines_first sine_and_cosine_in_turn rows_and_columns_exchanged"
+    return case(id, "fourier", {}, {"coordinates": coordinates, "matrix": b}, values, cond, kills, **rest)
 
 
 def _ordered(sizes, convention):
@@ -92,4 +80,4 @@ def _ordered(sizes, convention):
 
 
 def _counts(op, expected, mistakes, cond=None):
-    return case(f"sinusoidal_2d/detr/4x6/{op}", op=op, tensors={"seen": SEEN}, expected=expected, cond=cond, kills=mistakes)
+    return case(f"sinusoidal_2d/detr/4x6/{op}", op, {}, {"seen": SEEN}, expected, cond, mistakes)

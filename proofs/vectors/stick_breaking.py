@@ -3,10 +3,8 @@
 import mpmath
 import numpy as np
 
-from posref.vectors import MODELS
 from proofs.relative.stick_breaking import definition
-from proofs.vectors import case, painted, terms
-from proofs.vectors._rejected import cut
+from proofs.vectors import *
 
 SOURCES = ("Tan et al., Scaling Stick-Breaking Attention, arXiv 2410.17980",)
 
@@ -40,7 +38,7 @@ def _scores(seen, given=None):
 
 
 def _rows(scores, seen):
-    exact = np.vectorize(mpmath.mpf, otypes=[object])(scores)
+    exact = numbers(scores)
     at = np.broadcast_to(seen != 0, scores.shape)
     return [(where, *definition(exact[where], at[where], mpmath)) for where in np.ndindex(scores.shape[:-1])]
 
@@ -50,15 +48,9 @@ def _weights(probe, seen, kills, given=None):
     expected, amp = np.zeros(scores.shape, object), np.zeros(scores.shape, object)
     for where, weights, _ in _rows(scores, seen):
         expected[where], amp[where] = weights, _sensitivity(weights, scores[where], seen[where[-1]])
-    return case(
-        f"stick_breaking/weights/h2/{probe}",
-        op="weights",
-        tensors={"scores": scores, "seen": seen},
-        expected=expected,
-        cond={"amp": amp},
-        models=tuple(MODELS) if given is None else ("f64", "f32"),
-        kills=f"softmax from_the_far_end never_broken mask_inverted {kills}",
-    )
+    id, kills = f"stick_breaking/weights/h2/{probe}", f"softmax from_the_far_end never_broken mask_inverted {kills}"
+    models = tuple(MODELS) if given is None else ("f64", "f32")
+    return case(id, "weights", {}, {"scores": scores, "seen": seen}, expected, amp, kills, models=models)
 
 
 def _sensitivity(weights, scores, seen):
@@ -73,12 +65,6 @@ def _remainder(seen, probe="strict", given=None):
     shape = scores.shape[:-1]
     expected = np.array([left for _, _, left in rows], dtype=object).reshape(shape)
     amp = [_sensitivity([left], [*scores[where]], seen[where[-1]])[0] for where, _, left in rows]
-    return case(
-        f"stick_breaking/remainder/h2/{probe}",
-        op="remainder",
-        tensors={"scores": scores, "seen": seen},
-        expected=expected,
-        cond={"amp": np.array(amp, dtype=object).reshape(shape)},
-        models=tuple(MODELS) if given is None else ("f64", "f32"),
-        kills="remainder_of_the_last mask_inverted",
-    )
+    id, tensors = f"stick_breaking/remainder/h2/{probe}", {"scores": scores, "seen": seen}
+    cond, models = np.array(amp, dtype=object).reshape(shape), tuple(MODELS) if given is None else ("f64", "f32")
+    return case(id, "remainder", {}, tensors, expected, cond, "remainder_of_the_last mask_inverted", models=models)

@@ -5,10 +5,8 @@
 import mpmath
 import numpy as np
 
-from posref.vectors import MODELS
 from proofs.relative.swin import grid, network, region, row, spaced
-from proofs.vectors import attend, average, case, dot, exact, painted, product, softmax, stored, terms, total
-from proofs.vectors._rejected import fewer
+from proofs.vectors import *
 
 SOURCES = (
     "Liu et al., Swin Transformer, arXiv 2103.14030, Eq. (4) and section 3.2",
@@ -41,13 +39,6 @@ WITHDRAWN = {
     "swin/v2/w2x3-trained4x5/continuous-bias": "seven values are off by 0.5 to 0.62 units of rounding, because integers were "
     "divided in float64: take swin/v2/w2x3-trained4x5/continuous-bias-2"
 }
-
-FINE = (
-    "f64",
-    "f32",
-    "f16-f32math",
-    "bf16-f32math",
-)  # a network leaves nothing to 16 bits, logits of 100 not even to a result of 16
 
 
 def vectors():
@@ -94,30 +85,20 @@ def _named(place):
 
 def _bias(height, width, mistakes, cls=False, place=0):
     table = painted(((2 * height - 1) * (2 * width - 1) + 3 * cls, 2), 6)
-    return case(
-        f"swin/{'beit' if cls else 'table'}/w{height}x{width}-h2/bias{'-' * bool(place)}{_named(place)}",
-        op="bias_with_cls" if cls else "bias",
-        params={"height": height, "width": width},
-        tensors={"coordinates": grid(height, width) + place, "table": table},
-        expected=_biases(table, height, width, cls),
-        kills=mistakes,
-        comment="Entries of the table, unchanged.",
-    )
+    id = f"swin/{'beit' if cls else 'table'}/w{height}x{width}-h2/bias{'-' * bool(place)}{_named(place)}"
+    params, tensors = {"height": height, "width": width}, {"coordinates": grid(height, width) + place, "table": table}
+    expected, comment = _biases(table, height, width, cls), "Entries of the table, unchanged."
+    return case(id, "bias_with_cls" if cls else "bias", params, tensors, expected, kills=mistakes, comment=comment)
 
 
 def _attend(height, width, mistakes, scale=0.5, models=tuple(MODELS), place=0):
     table, n = 2 * painted(((2 * height - 1) * (2 * width - 1), 2), 6), height * width
     q, k, v = (painted((1 if place or models != tuple(MODELS) else 2, 2, n, 4), tag) for tag in (1, 2, 4))
     probe = "" if scale == 0.5 else "other-scale" if scale < 1 else "large"
-    return case(
-        f"swin/table/w{height}x{width}-h2/attend{f'-{_named(place) or probe}' if place or probe else ''}",
-        op="attend",
-        params={"height": height, "width": width, "scale": scale},
-        tensors={"q": q, "k": k, "v": v, "coordinates": grid(height, width) + place, "table": table},
-        answer=attend(exact(q), exact(k), exact(v), scale, exact(_biases(table, height, width)), models=models),
-        kills=mistakes,
-        models=models,
-    )
+    id = f"swin/table/w{height}x{width}-h2/attend{f'-{_named(place) or probe}' if place or probe else ''}"
+    tensors = {"q": q, "k": k, "v": v, "coordinates": grid(height, width) + place, "table": table}
+    answer = attend(exact(q), exact(k), exact(v), scale, exact(_biases(table, height, width)), models=models)
+    return case(id, "attend", {"height": height, "width": width, "scale": scale}, tensors, *answer, mistakes, models=models)
 
 
 def _continuous(window, trained, mistakes, name="continuous-bias", place=0):
@@ -131,16 +112,11 @@ def _continuous(window, trained, mistakes, name="continuous-bias", place=0):
     heads = [[network(*(mpmath.mpf(int(a)) for a in v), w_1, b_1, w, trained, mpmath) for v in between] for w in w_2]
     expected, cond = stored(heads, {name: each.T for name, each in cond.items()} | {"amp": cond["amp"].T + terms(8, heads)})
     square = lambda x: np.reshape(x, (2, len(places), len(places)))
-    return case(
-        f"swin/v2/w{window[0]}x{window[1]}-trained{trained[0]}x{trained[1]}/{name}",
-        op="continuous_bias",
-        params={"height": trained[0], "width": trained[1]},
-        tensors={"coordinates": places + place, "w_1": w_1, "b_1": b_1, "w_2": w_2},
-        expected=square(expected),
-        cond={name: square(each) for name, each in cond.items()},
-        kills=mistakes,
-        models=FINE,
-    )
+    id = f"swin/v2/w{window[0]}x{window[1]}-trained{trained[0]}x{trained[1]}/{name}"
+    params = {"height": trained[0], "width": trained[1]}
+    tensors = {"coordinates": places + place, "w_1": w_1, "b_1": b_1, "w_2": w_2}
+    amp = {name: square(each) for name, each in cond.items()}
+    return case(id, "continuous_bias", params, tensors, square(expected), amp, mistakes, models=MATH_IN_F32)
 
 
 def _logarithmic(height, width, place=0):
@@ -151,29 +127,19 @@ def _logarithmic(height, width, place=0):
     hidden = total(dot(stored(x, {"amp": terms(4, x)}), exact(w_1)), exact(b_1))
     expected, cond = total(dot((np.where(hidden[0] > 0, hidden[0], 0), hidden[1]), exact(w_2)), exact(b_2))
     square = lambda y: np.reshape(y.T, (2, n, n))
-    return case(
-        f"swin/cr/w{height}x{width}-h2/logarithmic-bias{'-' * bool(place)}{_named(place)}",
-        op="logarithmic_bias",
-        tensors={"coordinates": places + place, "w_1": w_1, "b_1": b_1, "w_2": w_2, "b_2": b_2},
-        expected=square(expected),
-        cond={name: square(each) for name, each in cond.items()},
-        kills="sign base_of_8 sigmoid_of_it no_last_bias",
-        models=FINE,
-    )
+    id = f"swin/cr/w{height}x{width}-h2/logarithmic-bias{'-' * bool(place)}{_named(place)}"
+    tensors = {"coordinates": places + place, "w_1": w_1, "b_1": b_1, "w_2": w_2, "b_2": b_2}
+    amp, kills = {name: square(each) for name, each in cond.items()}, "sign base_of_8 sigmoid_of_it no_last_bias"
+    return case(id, "logarithmic_bias", {}, tensors, square(expected), amp, kills, models=MATH_IN_F32)
 
 
 def _shifted(height, width, window, shift, probe="mask"):
     """The tokens of one window of the rolled image: the last, or one beside it where only columns come round."""
     places = grid(window, window) + np.array([height, width]) - window - np.array([window * (probe == "sides"), 0])
     regions = [[region(int(x), n, window, shift) for x, n in zip(p, (height, width), strict=True)] for p in places]
-    return case(
-        f"swin/shift/{height}x{width}-w{window}-s{shift}/{probe}",
-        op="shift_mask",
-        params={"height": height, "width": width, "shift": shift},
-        tensors={"coordinates": places},
-        expected=[[int(a == b) for b in regions] for a in regions],
-        kills="not_rolled padded_after_rolling",
-    )
+    id, params = f"swin/shift/{height}x{width}-w{window}-s{shift}/{probe}", {"height": height, "width": width, "shift": shift}
+    expected = [[int(a == b) for b in regions] for a in regions]
+    return case(id, "shift_mask", params, {"coordinates": places}, expected, kills="not_rolled padded_after_rolling")
 
 
 def _cosines(name, q, k, mistakes):
@@ -184,19 +150,14 @@ def _cosines(name, q, k, mistakes):
     bias = bias * 256 if name == "large" else bias
     tau = np.array([min(mpmath.exp(x), mpmath.mpf(100)) for x in s])[:, None, None]
     scores = product(stored(tau, {"amp": terms(4, tau)}), dot(_unit(q), _unit(k)))
-    weighed = softmax(total(scores, exact(np.broadcast_to(bias, scores[0].shape))), seen, models=FINE[:2])
-    return case(
-        f"swin/v2/cosine-d{q.shape[-1]}/{name}",
-        op="attend_v2",
-        tensors={"q": q, "k": k, "v": v, "logit_scale": s, "bias": bias, "seen": seen.astype(int)},
-        answer=average(weighed, exact(v)),
-        kills=mistakes,
-        models=FINE[:2],
-    )
+    weighed = softmax(total(scores, exact(np.broadcast_to(bias, scores[0].shape))), seen, models=("f64", "f32"))
+    id = f"swin/v2/cosine-d{q.shape[-1]}/{name}"
+    tensors = {"q": q, "k": k, "v": v, "logit_scale": s, "bias": bias, "seen": seen.astype(int)}
+    return case(id, "attend_v2", {}, tensors, *average(weighed, exact(v)), mistakes, models=("f64", "f32"))
 
 
 def _unit(x):
     """Vectors over their norms, whose sums of d squares meet d roundings under the root."""
-    x = np.frompyfunc(mpmath.mpf, 1, 1)(x)
+    x = numbers(x)
     y = x / np.frompyfunc(mpmath.sqrt, 1, 1)((x * x).sum(axis=-1, keepdims=True))
     return stored(y, {"amp": terms(x.shape[-1] // 2 + 3, y)})

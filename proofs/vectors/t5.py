@@ -5,11 +5,8 @@
 import mpmath
 import numpy as np
 
-from posref.vectors import MODELS
 from proofs.relative.t5 import DECODER, ENCODER, definition, gated, one_side
-from proofs.vectors import BELOW, BEYOND, NARROW, PLACES, WRAPPED, attend, case, exact, painted, terms
-from proofs.vectors._rejected import fewer
-from proofs.vectors._slopes import slopes
+from proofs.vectors import *
 
 SOURCES = (
     "Raffel et al., Exploring the Limits of Transfer Learning, arXiv 1910.10683, section 2.1",
@@ -101,24 +98,16 @@ def vectors():
 
 def _starts(buckets, max_distance):
     reach = range(max_distance + 1)
-    return case(
-        f"t5/side/b{buckets}-d{max_distance}/starts",
-        op="starts",
-        params={"buckets": buckets, "max_distance": max_distance},
-        expected=[next(n for n in reach if one_side(n, buckets, max_distance) >= b) for b in range(buckets)],
-        kills="half_the_buckets",
-    )
+    params = {"buckets": buckets, "max_distance": max_distance}
+    expected = [next(n for n in reach if one_side(n, buckets, max_distance) >= b) for b in range(buckets)]
+    return case(f"t5/side/b{buckets}-d{max_distance}/starts", "starts", params, {}, expected, kills="half_the_buckets")
 
 
 def _buckets(probe, reach, buckets, max_distance, bidirectional, mistakes):
-    return case(
-        f"t5/{'bidirectional' if bidirectional else 'causal'}/b{buckets}-d{max_distance}/{probe}",
-        op="bucket",
-        params={"buckets": buckets, "max_distance": max_distance, "bidirectional": bidirectional},
-        tensors={"offsets": reach},
-        expected=[definition(offset, buckets, max_distance, bidirectional) for offset in reach],
-        kills=mistakes,
-    )
+    id = f"t5/{'bidirectional' if bidirectional else 'causal'}/b{buckets}-d{max_distance}/{probe}"
+    params = {"buckets": buckets, "max_distance": max_distance, "bidirectional": bidirectional}
+    expected = [definition(offset, buckets, max_distance, bidirectional) for offset in reach]
+    return case(id, "bucket", params, {"offsets": reach}, expected, kills=mistakes)
 
 
 def _biases(table, queries, keys, bidirectional, max_distance=128):
@@ -134,15 +123,11 @@ def _biases(table, queries, keys, bidirectional, max_distance=128):
 def _bias(probe, queries, keys, bidirectional, mistakes, max_distance=128, *, table=None):
     table = painted((32, 3), 1) if table is None else table
     buckets, heads = table.shape
-    return case(
-        f"t5/{'bidirectional' if bidirectional else 'causal'}/h{heads}-b{buckets}-d{max_distance}/{probe}",
-        op="bias",
-        params={"heads": heads, "max_distance": max_distance, "bidirectional": bidirectional},
-        tensors={"queries": np.array(queries), "keys": np.array(keys), "table": table},
-        expected=_biases(table, queries, keys, bidirectional, max_distance),
-        kills=mistakes,
-        comment="Entries of the table, unchanged.",
-    )
+    id = f"t5/{'bidirectional' if bidirectional else 'causal'}/h{heads}-b{buckets}-d{max_distance}/{probe}"
+    params = {"heads": heads, "max_distance": max_distance, "bidirectional": bidirectional}
+    tensors = {"queries": np.array(queries), "keys": np.array(keys), "table": table}
+    expected = _biases(table, queries, keys, bidirectional, max_distance)
+    return case(id, "bias", params, tensors, expected, kills=mistakes, comment="Entries of the table, unchanged.")
 
 
 def _attend(probe, queries, keys, bidirectional, mistakes, max_distance=128, *, heads=3, table=None, size=1, **rules):
@@ -153,51 +138,36 @@ def _attend(probe, queries, keys, bidirectional, mistakes, max_distance=128, *, 
 
     mask = (keys[:, None, None, :] <= queries[:, None, :, None]) if rules else None
     bias = exact(_biases(table, queries, keys, bidirectional, max_distance))
-    return case(
-        f"t5/{'bidirectional' if bidirectional else 'causal'}/h{heads}-d4/{probe}",
-        op="attend",
-        params={"heads": heads, "max_distance": max_distance, "bidirectional": bidirectional} | rules,
-        tensors={"q": q, "k": k, "v": v, "queries": queries, "keys": keys, "table": table},
-        answer=attend(exact(q), exact(k), exact(v), 1, bias, mask, models),
-        kills=mistakes,
-        models=models,
-    )
+    id = f"t5/{'bidirectional' if bidirectional else 'causal'}/h{heads}-d4/{probe}"
+    params = {"heads": heads, "max_distance": max_distance, "bidirectional": bidirectional} | rules
+    tensors = {"q": q, "k": k, "v": v, "queries": queries, "keys": keys, "table": table}
+    answer = attend(exact(q), exact(k), exact(v), 1, bias, mask, models)
+    return case(id, "attend", params, tensors, *answer, mistakes, models=models)
 
 
 def _cross(square=None, size=1, models=tuple(MODELS)):
     heads, n, m = (2, square, square) if square else (3, 2, 5)
     q, k, v = size * painted((2, heads, n, 4), 1), size * painted((2, heads, m, 4), 2), painted((2, heads, m, 4), 4)
-    return case(
-        f"t5/cross/h{heads}-d4/attend{('-large' if size > 1 else '-square') * bool(square)}",
-        op="cross_attend",
-        params={"heads": heads},
-        tensors={"q": q, "k": k, "v": v},
-        answer=attend(exact(q), exact(k), exact(v), models=models),
-        kills="heads_exchanged queries_and_keys_swapped"
+    id = f"t5/cross/h{heads}-d4/attend{('-large' if size > 1 else '-square') * bool(square)}"
+    kills = (
+        "heads_exchanged queries_and_keys_swapped"
         if size > 1
-        else "scaled bias_in_cross_attention" + " queries_and_keys_swapped" * bool(square),
-        models=models,
+        else "scaled bias_in_cross_attention" + " queries_and_keys_swapped" * bool(square)
     )
+    answer = attend(exact(q), exact(k), exact(v), models=models)
+    return case(id, "cross_attend", {"heads": heads}, {"q": q, "k": k, "v": v}, *answer, kills, models=models)
 
 
 def _gate():
     x, weight, offset, c = painted((1, 3, 2, 4), 1), painted((8, 4), 2) / 4, painted((8,), 4) / 4, painted((3,), 6)
-    exactly = np.frompyfunc(mpmath.mpf, 1, 1)
-    values = [
-        [[gated(row, exactly(weight), exactly(offset), k, mpmath) for row in h] for h, k in zip(t, c, strict=True)] for t in x
-    ]
+    w, b = numbers(weight), numbers(offset)
+    values = [[[gated(row, w, b, k, mpmath) for row in h] for h, k in zip(t, c, strict=True)] for t in x]
     inner = np.abs(x) @ np.abs(weight).T + np.abs(offset)
     size = 1 + np.abs(c)[:, None] + 0 * inner.sum(axis=-1)
-    return case(
-        "t5/wavlm/h3-d4/gate",
-        op="gate",
-        params={"heads": 3},
-        tensors={"x": x, "weight": weight, "offset": offset, "constant": c},
-        expected=values,
-        cond={"amp": terms(14, inner.sum(axis=-1) * size) + terms(8, 2 * size)},  # sums of 20 terms; sigmoid has a slope of 1/4
-        kills="gates_exchanged no_constant halves_interleaved",
-        models=("f64", "f32", "f16-f32math", "bf16-f32math"),
-    )
+    tensors = {"x": x, "weight": weight, "offset": offset, "constant": c}
+    # sums of 20 terms; sigmoid has a slope of 1/4
+    cond, kills = terms(14, inner.sum(axis=-1) * size) + terms(8, 2 * size), "gates_exchanged no_constant halves_interleaved"
+    return case("t5/wavlm/h3-d4/gate", "gate", {"heads": 3}, tensors, values, cond, kills, models=MATH_IN_F32)
 
 
 OFTEN = "rows_overwritten first_batch_row averaged direction other_direction positions_shared_across_batch"
@@ -210,13 +180,11 @@ def _gradient(bidirectional, queries, keys, probe="", count=8, reach=16, mistake
     def loss(flow, table):
         return sum(flow[b, h, i, j] * table[buckets[b, i, j], h] for b, h, i, j in np.ndindex(flow.shape))
 
-    return case(
-        f"t5/{'bidirectional' if bidirectional else 'causal'}/h2-b{count}-d{reach}/gradient{f'-{probe}' * bool(probe)}",
-        op="bias_gradient",
-        params={"buckets": count, "max_distance": reach, "bidirectional": bidirectional},
-        tensors={"score_gradient": flow, "queries": queries, "keys": keys},
-        answer=slopes(loss, {"flow": flow, "table": table}, "table", len(keys) * buckets[0].size),
-        kills=mistakes,
-        models=("f64", "f32", "f16-f32math", "bf16-f32math") if probe else tuple(MODELS),  # 8 bits lose a bucket in each sum
-        comment="" if probe else "Buckets that occur often, once and never; a batch of two, the first text padded on the left.",
-    )
+    id = f"t5/{'bidirectional' if bidirectional else 'causal'}/h2-b{count}-d{reach}/gradient{f'-{probe}' * bool(probe)}"
+    params = {"buckets": count, "max_distance": reach, "bidirectional": bidirectional}
+    tensors = {"score_gradient": flow, "queries": queries, "keys": keys}
+    comment = "" if probe else "Buckets that occur often, once and never; a batch of two, the first text padded on the left."
+    answer = slopes(loss, {"flow": flow, "table": table}, "table", len(keys) * buckets[0].size)
+    # 8 bits lose a bucket in each sum
+    models = MATH_IN_F32 if probe else tuple(MODELS)
+    return case(id, "bias_gradient", params, tensors, *answer, mistakes, models=models, comment=comment)

@@ -5,12 +5,10 @@
 import mpmath
 import numpy as np
 
-from posref.vectors import MODELS
 from proofs.absolute.sinusoidal import definition as sinusoid
 from proofs.absolute.sinusoidal import frequency
 from proofs.relative.transformer_xl import row
-from proofs.vectors import HALVES, average, case, dot, exact, growth, painted, softmax, terms, total
-from proofs.vectors._rejected import fewer
+from proofs.vectors import *
 from proofs.vectors.shaw import rearranged
 
 SOURCES = (
@@ -57,7 +55,7 @@ def vectors():
     yield _scores("memory", 2, 5, True, wrong + " causal_shift negated_distances memory_ignored")
     yield _scores("decode", 1, 5, False, "u_and_v_swapped no_u no_v content_scaled_alone memory_ignored reversed_distances")
     yield _attend("memory", 2, 5, False, "u_and_v_swapped no_v not_shifted memory_ignored garbage_above_the_diagonal")
-    slow = {"scale": 3 / 16, "models": ("f64", "f32", "f16-f32math", "bf16-f32math")}
+    slow = {"scale": 3 / 16, "models": MATH_IN_F32}
     yield _attend("square", 3, 3, True, "u_and_v_swapped no_u no_v negated_distances not_shifted", **slow)
     yield _attend("memory", 2, 5, True, "u_and_v_swapped no_u no_v negated_distances memory_ignored causal_shift", **slow)
     for both in (False, True):
@@ -72,28 +70,18 @@ def _name(n_query, n_key, both):
 def _distances(n, m, both, clamp):
     every = lambda low, high: [min(max(m - 1 - c, low), high) for c in range(m + both * (n - 1))]
     expected = every(-clamp, clamp) if clamp else every(-99, 99)
-    return case(
-        f"{_name(n, m, both)}/distances" + f"-clamp{clamp}" * bool(clamp),
-        op="distances",
-        params={"n_query": n, "n_key": m, "bidirectional": both, "clamp_len": clamp},
-        expected=expected,
-        kills="reversed_distances" + " clamp_ignored" * bool(clamp) + " clamp_one_side" * bool(clamp and both),
-    )
+    id = f"{_name(n, m, both)}/distances" + f"-clamp{clamp}" * bool(clamp)
+    params = {"n_query": n, "n_key": m, "bidirectional": both, "clamp_len": clamp}
+    kills = "reversed_distances" + " clamp_ignored" * bool(clamp) + " clamp_one_side" * bool(clamp and both)
+    return case(id, "distances", params, {}, expected, kills=kills)
 
 
 def _embeddings(probe, reach, dim, kills, base=10000, **rest):
     w = [frequency(t, dim, mpmath.mpf(base), m=mpmath) for t in range(dim // 2)]
     expected = np.array([sinusoid(o, w, "half", mpmath) for o in reach])
-    return case(
-        f"transformer_xl/sinusoid/d{dim}-{'b1e4' if base == 10000 else 'b5e5'}/{probe}",
-        op="embeddings",
-        params={"dim": dim, "base": float(base)},
-        tensors={"distances": list(reach)},
-        expected=expected,
-        cond={"amp": terms(3, expected), "phase": np.array([[abs(o) * x * growth(x) for x in w * 2] for o in reach])},
-        kills=kills,
-        **rest,
-    )
+    id = f"transformer_xl/sinusoid/d{dim}-{'b1e4' if base == 10000 else 'b5e5'}/{probe}"
+    cond = {"amp": terms(3, expected), "phase": np.array([[abs(o) * x * growth(x) for x in w * 2] for o in reach])}
+    return case(id, "embeddings", {"dim": dim, "base": float(base)}, {"distances": list(reach)}, expected, cond, kills, **rest)
 
 
 def _moved(x):
@@ -104,15 +92,9 @@ def _moved(x):
 
 def _shift(n, m, kills):
     x = np.array([[[10 * i + 100 * b + m - 1 - c for c in range(m)] for i in range(n)] for b in (1, 2)])
-    return case(
-        f"{_name(n, m, False)}/shift",
-        op="shift",
-        tensors={"x": x},
-        expected=np.array([_moved(each) for each in x]),
-        ignore=~_seen(n, m),
-        kills=kills,
-        comment="Entries are 100 batch + 10 row + distance.",
-    )
+    id, expected = f"{_name(n, m, False)}/shift", np.array([_moved(each) for each in x])
+    comment = "Entries are 100 batch + 10 row + distance."
+    return case(id, "shift", {}, {"x": x}, expected, kills=kills, ignore=~_seen(n, m), comment=comment)
 
 
 def _seen(n, m):
@@ -135,27 +117,13 @@ def _all_scores(q, k, r, u, v, both, scale):
 
 def _scores(probe, n, m, both, kills):
     tensors = _operands(n, m, both)
-    return case(
-        f"{_name(n, m, both)}-h3-d4/scores-{probe}",
-        op="scores",
-        params={"scale": 0.5, "bidirectional": both},
-        tensors=tensors,
-        answer=_all_scores(*tensors.values(), both, mpmath.mpf(1) / 2),
-        ignore=not both and ~_seen(n, m),
-        kills=kills,
-    )
+    id, answer = f"{_name(n, m, both)}-h3-d4/scores-{probe}", _all_scores(*tensors.values(), both, mpmath.mpf(1) / 2)
+    return case(id, "scores", {"scale": 0.5, "bidirectional": both}, tensors, *answer, kills, ignore=not both and ~_seen(n, m))
 
 
 def _attend(probe, n, m, both, kills, scale=0.5, **rest):
     tensors, values = _operands(n, m, both), painted((2, 3, m, 4), 9)
     scores = _all_scores(*tensors.values(), both, mpmath.mpf(scale))
     weights = softmax(scores, both | _seen(n, m), models=rest["models"] if probe == "large" else tuple(MODELS))
-    return case(
-        f"{_name(n, m, both)}-h3-d4/attend-{probe}",
-        op="attend",
-        params={"scale": scale, "bidirectional": both},
-        tensors={**tensors, "values": values},
-        **rest,
-        answer=average(weights, exact(values)),
-        kills=kills,
-    )
+    id, params = f"{_name(n, m, both)}-h3-d4/attend-{probe}", {"scale": scale, "bidirectional": both}
+    return case(id, "attend", params, {**tensors, "values": values}, *average(weights, exact(values)), kills, **rest)

@@ -6,10 +6,8 @@ import mpmath
 import numpy as np
 
 from posref.relative import tupe
-from posref.vectors import MODELS
 from proofs.relative.tupe import every, reset
-from proofs.vectors import average, case, dot, exact, painted, softmax, total
-from proofs.vectors._rejected import cut
+from proofs.vectors import *
 
 SOURCES = (
     "Ke, He, Liu, Rethinking Positional Encoding in Language Pre-training, arXiv 2006.15595, Eqs. (7) to (11)",
@@ -58,14 +56,8 @@ def _positional(probe, mistakes):
     p, u_q, u_k = painted((TOKENS, 6), 1), painted((3, 6, 8), 2), painted((3, 6, 8), 4)
 
     queries, keys = (dot(exact(p[None]), exact(np.swapaxes(u, -1, -2))) for u in (u_q, u_k))
-    return case(
-        f"tupe/untied/h3-d6-e8/positional-{probe}",
-        op="positional",
-        params={"scale": 0.25},
-        tensors={"p": p, "u_q": u_q, "u_k": u_k},
-        answer=dot(queries, keys, SCALE),
-        kills=mistakes,
-    )
+    id = f"tupe/untied/h3-d6-e8/positional-{probe}"
+    return case(id, "positional", {"scale": 0.25}, {"p": p, "u_q": u_q, "u_k": u_k}, *dot(queries, keys, SCALE), mistakes)
 
 
 def _resets(t, theta_1, theta_2):
@@ -80,27 +72,16 @@ def _parts():
 
 def _reset(probe, mistakes):
     t, _, one, two = _parts()
-    return case(
-        f"tupe/untied/h3-n{TOKENS}/{probe}",
-        op="reset",
-        tensors={"t": t, "theta_1": one, "theta_2": two},
-        expected=_resets(t, one, two),
-        kills=mistakes,
-        comment="Entries of the inputs, unchanged.",
-    )
+    id, tensors = f"tupe/untied/h3-n{TOKENS}/{probe}", {"t": t, "theta_1": one, "theta_2": two}
+    return case(id, "reset", {}, tensors, _resets(t, one, two), kills=mistakes, comment="Entries of the inputs, unchanged.")
 
 
 def _untie():
     t = painted((3, TOKENS + 1, TOKENS + 1), 11)
     inner = t[:, 1:, 1:]
-    return case(
-        f"tupe/released/h3-n{TOKENS}/untie",
-        op="untie",
-        tensors={"t": t},
-        expected=_resets(inner, t[:, 0, 0], t[:, 1, 1]),
-        kills="extra_row_kept thetas_swapped no_reset",
-        comment="Entries of the input, unchanged.",
-    )
+    id, expected = f"tupe/released/h3-n{TOKENS}/untie", _resets(inner, t[:, 0, 0], t[:, 1, 1])
+    comment = "Entries of the input, unchanged."
+    return case(id, "untie", {}, {"t": t}, expected, kills="extra_row_kept thetas_swapped no_reset", comment=comment)
 
 
 def _all_scores(q, k, t, one, two, b, convention, scale=SCALE):
@@ -117,15 +98,8 @@ def _all_scores(q, k, t, one, two, b, convention, scale=SCALE):
 
 
 def _case(op, probe, convention, tensors, result, mistakes, scale=SCALE, **rest):
-    return case(
-        f"tupe/{convention}/h3-n{TOKENS}-e8/{op}-{probe}",
-        op=op,
-        params={"scale": float(scale), "convention": convention},
-        tensors=tensors,
-        answer=result,
-        kills=mistakes,
-        **rest,
-    )
+    id = f"tupe/{convention}/h3-n{TOKENS}-e8/{op}-{probe}"
+    return case(id, op, {"scale": float(scale), "convention": convention}, tensors, *result, mistakes, **rest)
 
 
 def _scores(probe, convention, biased, mistakes):

@@ -7,10 +7,9 @@ import itertools
 import mpmath
 import numpy as np
 
-from posref.vectors import MODELS
 from proofs.rotary.rope import definition as turn
 from proofs.rotary.value import definition
-from proofs.vectors import BELOW, HALVES, PLACES, attend, case, exact, growth, painted, stored
+from proofs.vectors import *
 
 SOURCES = (
     "Su, kexue.fm/archives/8130, last section: rotated values, not undone",
@@ -31,7 +30,6 @@ mutant attend: * ->  key_cos, key_sin = (sin, sin) if * | the op is given the po
 mutant attend: * ->  key_cos, key_sin = (cos, cos) if * | the op is given the positions of keys
 """
 
-OTHER = {"half": "interleaved", "interleaved": "half"}
 ANY = "other_layout sign positions_ignored values_unturned values_other_layout"
 UNDONE = {True: "not_undone undone_twice undone_forward", False: "undone"}
 
@@ -109,13 +107,8 @@ def _attend(probe, extents, here, there, layout, undo, flags, *, causal=False, s
     right = _output(q, k, v, i, j, theta, layout, **options)
     rotated_inputs = (turned(exact(x), at, theta, layout) for x, at in ((q, i), (k, j), (v, j)))
     out = attend(*rotated_inputs, scale, mask=mask, models=rest.get("models", tuple(MODELS)))
-    return case(
-        f"value/{layout}-{'undone' if undo else 'absolute'}/d{dim}-{'b1e4' if base == 10000 else 'b5e5'}/{probe}",
-        op="attend",
-        params={"dim": dim, "base": float(base), "layout": layout, "scale": scale, "undo": undo, "causal": causal},
-        tensors={"q": q, "k": k, "v": v, "q_positions": np.array(here), "k_positions": np.array(there)},
-        expected=right,
-        cond=(turned(out, -i, theta, layout) if undo else out)[1],
-        kills=f"{flags} {UNDONE[undo]}",
-        **rest,
-    )
+    id = f"value/{layout}-{'undone' if undo else 'absolute'}/d{dim}-{'b1e4' if base == 10000 else 'b5e5'}/{probe}"
+    params = {"dim": dim, "base": float(base), "layout": layout, "scale": scale, "undo": undo, "causal": causal}
+    tensors = {"q": q, "k": k, "v": v, "q_positions": np.array(here), "k_positions": np.array(there)}
+    cond = (turned(out, -i, theta, layout) if undo else out)[1]
+    return case(id, "attend", params, tensors, right, cond, f"{flags} {UNDONE[undo]}", **rest)

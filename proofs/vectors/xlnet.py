@@ -5,10 +5,8 @@
 import mpmath
 import numpy as np
 
-from posref.vectors import MODELS
 from proofs.relative.xlnet import pattern, row
-from proofs.vectors import average, case, dot, exact, painted, softmax, total
-from proofs.vectors._rejected import fewer
+from proofs.vectors import *
 from proofs.vectors.shaw import rearranged
 
 SOURCES = (
@@ -43,7 +41,7 @@ def vectors():
     yield _scores("square", 3, 3, "uni", every.replace("first_row_kept", "queries_and_keys_swapped"))
     for kind in ("bi", "uni"):
         yield _scores("other-scale", 2, 5, kind, "no_segments segment_not_scaled no_s", scale=3 / 16)
-    slow = {"scale": 3 / 16, "models": ("f64", "f32", "f16-f32math", "bf16-f32math")}
+    slow = {"scale": 3 / 16, "models": MATH_IN_F32}
     masked = "segments_exchanged no_segments no_s not_shifted memory_ignored"
     yield _attend("memory", 2, 5, "uni", masked + " no_mask", batched=True, **slow)
     yield _attend("memory", 2, 5, "bi", masked, batched=True, **slow)
@@ -55,13 +53,10 @@ def vectors():
 
 def _distances(n, m, kind, clamp):
     reach = range(m, -n if kind == "bi" else -1, -1)
-    return case(
-        f"xlnet/{kind}/q{n}-k{m}/distances" + f"-clamp{clamp}" * bool(clamp),
-        op="distances",
-        params={"n_query": n, "n_key": m, "attn_type": kind, "clamp_len": clamp},
-        expected=[min(max(o, -clamp), clamp) if clamp else o for o in reach],
-        kills="one_row_less" + " clamp_ignored" * bool(clamp) + " clamp_one_side" * (clamp > 0 and kind == "bi"),
-    )
+    id = f"xlnet/{kind}/q{n}-k{m}/distances" + f"-clamp{clamp}" * bool(clamp)
+    params = {"n_query": n, "n_key": m, "attn_type": kind, "clamp_len": clamp}
+    kills = "one_row_less" + " clamp_ignored" * bool(clamp) + " clamp_one_side" * (clamp > 0 and kind == "bi")
+    return case(id, "distances", params, {}, [min(max(o, -clamp), clamp) if clamp else o for o in reach], kills=kills)
 
 
 def _operands(n, m, kind, batched):
@@ -84,15 +79,8 @@ def _all_scores(q, k, r, e, u, v, s, same, scale):
 
 
 def _case(op, probe, n, m, kind, tensors, answer, scale=0.5, **rest):
-    return case(
-        f"xlnet/{kind}/q{n}-k{m}-h3-d4/{op}-{probe}",
-        op=op,
-        params={"scale": scale, "attn_type": kind},
-        tensors=tensors,
-        answer=answer,
-        **rest,
-        ignore=kind == "uni" and op == "scores" and ~_seen(n, m),
-    )
+    id, ignore = f"xlnet/{kind}/q{n}-k{m}-h3-d4/{op}-{probe}", kind == "uni" and op == "scores" and ~_seen(n, m)
+    return case(id, op, {"scale": scale, "attn_type": kind}, tensors, *answer, ignore=ignore, **rest)
 
 
 def _seen(n, m):

@@ -7,7 +7,7 @@ import numpy as np
 
 from proofs.rotary.rope import frequency
 from proofs.rotary.xpos import definition
-from proofs.vectors import BELOW, HALVES, PLACES, case, growth, painted, terms
+from proofs.vectors import *
 
 SOURCES = (
     "Sun et al., A Length-Extrapolatable Transformer, arXiv 2212.10554, Algorithm 1",
@@ -85,13 +85,7 @@ def _rotate(name, positions, dim, layout, side, center, kills, *, base=10000, sc
     positions = np.array(positions)
     batch, given = len(positions) if positions.ndim > 1 else 1, (dim, layout, side, center, base, scale_base)
     x = painted((batch, 2, positions.shape[-1], dim), 1)
-    return case(
-        f"xpos/{layout}-{side}/d{dim}/{name}",
-        op="rotate",
-        params={"dim": dim, "base": float(base), "layout": layout, "side": side, "center": center, "scale_base": scale_base},
-        tensors={"x": x, "positions": positions},
-        expected=_values(x, positions, *given),
-        cond=_sensitivity(x, positions, *given),
-        kills=kills,
-        **rest,
-    )
+    id = f"xpos/{layout}-{side}/d{dim}/{name}"
+    params = {"dim": dim, "base": float(base), "layout": layout, "side": side, "center": center, "scale_base": scale_base}
+    cond = _sensitivity(x, positions, *given)
+    return case(id, "rotate", params, {"x": x, "positions": positions}, _values(x, positions, *given), cond, kills, **rest)

@@ -6,7 +6,7 @@ import numpy as np
 
 from posref.absolute import zero_padding
 from proofs.absolute.zero_padding import definition
-from proofs.vectors import case
+from proofs.vectors import *
 
 SOURCES = ("Islam et al., arXiv 2001.08248", "PyTorch Conv1d: padding same, padding_mode circular")
 
@@ -42,12 +42,6 @@ def _case(padding, probe, x, kernel):
         flags.append("flipped")
     if probe != "constant" and padding != "valid":
         flags += ["causal"] + ["left_heavy"] * (len(kernel) % 2 == 0)
-    return case(
-        f"zero_padding/{padding}/w{len(kernel)}/{probe}",
-        op="convolve",
-        params={"padding": padding},
-        tensors={"x": x, "kernel": kernel},
-        expected=[definition(each.tolist(), kernel.tolist(), padding) for each in x],
-        kills=" ".join(flags),
-        comment="Integers, exact in every format.",
-    )
+    id, tensors = f"zero_padding/{padding}/w{len(kernel)}/{probe}", {"x": x, "kernel": kernel}
+    expected, comment = [definition(each.tolist(), kernel.tolist(), padding) for each in x], "Integers, exact in every format."
+    return case(id, "convolve", {"padding": padding}, tensors, expected, kills=" ".join(flags), comment=comment)
