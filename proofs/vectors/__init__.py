@@ -44,8 +44,8 @@ from posref.vectors.formats import canonical
 from proofs.vectors import _honest
 from proofs.vectors._sensitivity import *
 
-SENSITIVITIES = "attend average cap dot exact numbers product slopes softmax stored terms total"
-CONSTANTS = "BELOW BEYOND FAR HALVES MATH_IN_F32 MODELS NARROW OTHER PLACES WRAPPED"
+SENSITIVITIES = "attend average cap dot exact numbers product rearranged slopes softmax stored terms total"
+CONSTANTS = "BELOW BEYOND BY_DISTANCE FAR HALVES MATH_IN_F32 MODELS NARROW OTHER PADDED PLACES WRAPPED"
 __all__ = f"{CONSTANTS} {SENSITIVITIES} case cut fewer growth narrow painted".split()  # the prelude of generators
 
 BITS = 200
@@ -53,6 +53,7 @@ BEYOND = 2**24  # float32 has no odd numbers from here on; a multiple of every s
 FAR = BEYOND + np.array([-3, -1, 0, 1, 3])  # keys on both sides of it; every narrow type moves some of them
 NARROW = "positions_clamped positions_modulo bf16_positions f16_positions f32_positions"  # what FAR tells from each other
 WRAPPED = "int16_positions positions_clamped positions_modulo bf16_positions f16_positions"  # told even within float32
+PADDED = np.array([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])  # the first row is padded on the left by two tokens
 # A row in no order, from 0 and with gaps; two on both sides of where numbers of 16 and of 24 bits end, in no order.
 PLACES = np.array([[4, 0, 1, 9], [32768, 65536, 32767, 65535], [BEYOND + 1, BEYOND, BEYOND - 1, BEYOND + 3]])
 BELOW = np.array([2, -3, 0, -40])  # a cache and padding on the left count back from a token
@@ -60,6 +61,14 @@ HALVES = np.array([0.5, 2.25, 7, 40.75])  # steps of a diffusion and coordinates
 MATH_IN_F32 = ("f64", "f32", "f16-f32math", "bf16-f32math")  # where one key of many is less than 8 bits in every step tell
 OTHER = {"half": "interleaved", "interleaved": "half"}
 ZERO_FREE = (1, 2, 4, 6, 8, 9, 10, 11, 13, 14, 15, 17, 18, 19, 20, 21, 27, 31)
+# Queries, keys and mistakes of a bias that depends on distances.
+BY_DISTANCE = (
+    ("padded", PADDED[:, 2:], PADDED, "positions_ignored positions_shared_across_batch queries_left_aligned row_for_position"),
+    ("far", [4097, 48040], [0, 4090, 48039], "int16_positions positions_ignored"),
+    ("beyond", FAR[3:], FAR, f"{NARROW} positions_zero"),
+    ("fractional", HALVES[1:3], HALVES, "positions_ignored"),
+    ("negative", BELOW[1:3], BELOW, "positions_ignored"),
+)
 TOLD = 2  # one tolerance for the right answer, one for the rounding of the wrong one
 GAUGES = ("none", "row_constant")
 THREE_DIGITS = Context(prec=3, rounding=ROUND_UP)

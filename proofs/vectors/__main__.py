@@ -48,11 +48,8 @@ def render(names=(), directory=DIRECTORY):
 
 def manifest(directory):
     """The text of MANIFEST.sha256, as `sha256sum -c` reads it."""
-    lines = [
-        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(directory).as_posix()}"
-        for path in data_files(directory)
-    ]
-    return "\n".join(lines) + "\n"
+    sums = ((hashlib.sha256(path.read_bytes()).hexdigest(), path) for path in data_files(directory))
+    return "".join(f"{sum}  {path.relative_to(directory).as_posix()}\n" for sum, path in sums)
 
 
 def listed(directory):
@@ -85,9 +82,8 @@ def differences(files, directory, *, complete):
             yield f"{name} differs, {_first_difference(found, text)}"
     if complete:
         expected = {*files, "schema.json"}
-        for path in sorted(
-            path for pattern in ("*.json", "*.txt", "released/*", "kernels/*") for path in directory.glob(pattern)
-        ):
+        patterns = ("*.json", "*.txt", "released/*", "kernels/*")
+        for path in sorted(path for pattern in patterns for path in directory.glob(pattern)):
             if path.relative_to(directory).as_posix() not in expected:
                 yield f"{path.name} is there and no generator writes it"
     if not (directory / "MANIFEST.sha256").is_file() or (directory / "MANIFEST.sha256").read_text() != manifest(directory):
@@ -138,18 +134,15 @@ def main(arguments=None, directory=DIRECTORY):
     parser = argparse.ArgumentParser(prog="python -m proofs.vectors", description=__doc__.split(": ", 1)[1])
     parser.add_argument("names", nargs="*", metavar="NAME", help="systems such as rope, `released` or `kernels`; all if none")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file would change")
-    parser.add_argument(
-        "--config", metavar="FILE", help="vectors of the rotation of one model, from its configuration; needs -o"
-    )
+    config = "vectors of the rotation of one model, from its configuration; needs -o"
+    parser.add_argument("--config", metavar="FILE", help=config)
     parser.add_argument("--layer", type=int, metavar="N", help="with --config, the layer")
     parser.add_argument("--part", metavar="NAME", help="with --config, the part, for instance text_config")
-    parser.add_argument(
-        "--matrix", action="store_true", help="print which mistakes the cases of every op kill; exit 1 if one is open"
-    )
+    matrix = "print which mistakes the cases of every op kill; exit 1 if one is open"
+    parser.add_argument("--matrix", action="store_true", help=matrix)
     parser.add_argument("--second", action="store_true", help="compute every value by other code; exit 1 if one differs")
-    parser.add_argument(
-        "--mutants", action="store_true", help="print mutants without a case or a reason; exit 1 if there is one"
-    )
+    mutants = "print mutants without a case or a reason; exit 1 if there is one"
+    parser.add_argument("--mutants", action="store_true", help=mutants)
     parser.add_argument("--archive", action="store_true", help="write the release: every format of every system, one archive")
     parser.add_argument("--directory", "-o", metavar="DIR", help="with --config or --archive, where to; it is made if missing")
     options = parser.parse_args(arguments)

@@ -42,14 +42,20 @@ def document(name, module, flags):
         raise ValueError(f"{name}: CONVENTIONS do not say what 'op {silent[0]}' computes")
     if unknown := sorted(used - flags.keys()):
         raise ValueError(f"{name}: flags that posref/ops/{name}.py does not have: {', '.join(unknown)}")
+    return written(name, module.__doc__.splitlines()[0], module.SOURCES, module.CONVENTIONS, records, flags)
+
+
+def written(encoding, title, sources, conventions, records, known, version=VERSION):
+    """The document of a file whose flags are those that its records use."""
+    used = {flag for record in records for flag in record["flags"]}
     return {
         "schema": SCHEMA,
-        "vectors_version": VERSION,
-        "encoding": name,
-        "title": module.__doc__.splitlines()[0],
-        "source": list(module.SOURCES),
-        "conventions": module.CONVENTIONS,
-        "flags": {flag: note for flag, note in flags.items() if flag in used},
+        "vectors_version": version,
+        "encoding": encoding,
+        "title": title,
+        "source": list(sources),
+        "conventions": conventions,
+        "flags": {flag: note for flag, note in known.items() if flag in used},
         "models": {model: coefficients._asdict() for model, coefficients in MODELS.items()},
         "cases": records,
     }

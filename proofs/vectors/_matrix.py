@@ -25,23 +25,13 @@ from proofs.vectors._reasons import AT_MOST, idle, reason
 MODULI = (2**7, 2**8, 2**10, 2**12, 2**15, 2**16)  # where narrow integers and tables end
 KINDS = ("killed", "refused", "explained", "open")
 REFUSALS = (IndexError, KeyError, TypeError, ValueError)
-ASKED = [
-    {},
-    {"positions": "shared"},
-    {"positions": "offset"},
-    {"causal": False},
-    {"heads": 3},
-    {"n_query": 7},
-    {"base": 500000.0},
-]
+ASKED = [{}, {"positions": "shared"}, {"positions": "offset"}, {"causal": False}, {"heads": 3}, {"n_query": 7}, {"base": 5e5}]
 POSITIONS = ("positions", "query_positions", "key_positions", "coordinates", "distances")
 OVERFLOWING = {  # a step, and what it is where exp overflows
     "no_row_maximum": (attention, "row_maximum", lambda scores, mask: np.zeros((*scores.shape[:-1], 1))),
-    "log_sigmoid_of_large": (forgetting, "log_sigmoid", lambda x: x - np.log(1 + np.exp(x))),
-    "log_sigmoid_of_small": (forgetting, "log_sigmoid", lambda x: -np.log(1 + np.exp(-x))),
     **{
-        f"log_sigmoid_of_{side}_in_{name}": (module, "log_sigmoid", wrong)
-        for name, module in (("cope", cope), ("stick_breaking", stick_breaking))
+        f"log_sigmoid_of_{side}{place}": (module, "log_sigmoid", wrong)
+        for place, module in (("", forgetting), ("_in_cope", cope), ("_in_stick_breaking", stick_breaking))
         for side, wrong in (("large", lambda x: x - np.log(1 + np.exp(x))), ("small", lambda x: -np.log(1 + np.exp(-x))))
     },
     "softplus_of_large": (pope, "softplus", lambda x: np.log(1 + np.exp(x))),
@@ -54,45 +44,26 @@ def mistakes(op):
     positions without their sign or at most 2^20 - 1, masks that are or lie in a triangle, and exponentials that overflow."""
     here = [name for name in POSITIONS if name in inspect.signature(op.spec).parameters]
     found = {name: mistake.wrong for name, mistake in op.mistakes.items()}
-    for modulus in MODULI if here else ():
-        found[f"positions_modulo_{modulus}"] = ops.using(**{name: _wrapped(name, modulus) for name in here})
+    every = lambda change: ops.using(**{name: lambda a, name=name: change(a[name]) for name in here})
     if here:
-        found["positions_truncated"] = ops.using(**{name: _truncated(name) for name in here})
-        found["positions_absolute"] = ops.using(**{name: _absolute(name) for name in here})
-        found["positions_below_2^20"] = ops.using(**{name: _limited(name) for name in here})
+        found |= {f"positions_modulo_{modulus}": every(lambda x, by=modulus: x % by) for modulus in MODULI}
+        found["positions_truncated"] = every(lambda x: np.trunc(x) if np.any(x % 1) else ops.missing())
+        found["positions_absolute"] = every(np.abs)
+        found["positions_below_2^20"] = every(lambda x: np.minimum(x, 2**20 - 1))
     if "no_mask" in op.mistakes:
         found["mask_of_a_triangle"] = ops.using(mask=lambda a: np.broadcast_to(_triangle(a.mask), a.mask.shape))
         found["mask_within_a_triangle"] = ops.using(mask=lambda a: a.mask & _triangle(a.mask))
-    found |= {name: ops.inside(module, step, _instead(wrong)) for name, (module, step, wrong) in OVERFLOWING.items()}
+    instead = lambda wrong: lambda right: wrong
+    found |= {name: ops.inside(module, step, instead(wrong)) for name, (module, step, wrong) in OVERFLOWING.items()}
     if "base" in inspect.signature(op.spec).parameters:
         found["base_of_10000"] = ops.using(base=lambda a: ops.missing() if a.base == 10000 else 10000.0)
     return found
-
-
-def _wrapped(name, modulus):
-    return lambda a: a[name] % modulus
-
-
-def _absolute(name):
-    return lambda a: np.abs(a[name])
-
-
-def _limited(name):
-    return lambda a: np.minimum(a[name], 2**20 - 1)
 
 
 def _triangle(mask):
     """The causal mask of as many queries and keys, aligned at the end."""
     n_query, n_key = mask.shape[-2:] if np.ndim(mask) > 1 else ops.missing()
     return np.tri(n_query, n_key, n_key - n_query, dtype=bool)
-
-
-def _instead(wrong):
-    return lambda right: wrong
-
-
-def _truncated(name):
-    return lambda a: np.trunc(a[name]) if np.any(a[name] % 1) else ops.missing()
 
 
 def _places(names):
@@ -208,18 +179,16 @@ def report(names=()):
         total.update(row.values())
     made, cancel = sum(count for count, _ in pairs(tuple(names)).values()), cancelling(tuple(names))
     said = sum(reason(*row, kind="pair") is not None for row in cancel)
-    together = (
-        f"{made} pairs of mistakes in both orders: {len(cancel)} cancel, {said} at every input and {len(cancel) - said} open"
-    )
+    together = f"{made} pairs of mistakes in both orders: {len(cancel)} cancel, {said} at every input and "
+    together += f"{len(cancel) - said} open"
     return "\n".join([*lines, _line("all", total), together])
 
 
 def missing(names=()):
     """What keeps the vectors of the systems named, or of all, from being complete: sentences."""
     table = cells(tuple(names))
-    found = {
-        kind: [(*place, name) for place, row in table.items() for name, each in row.items() if each == kind] for kind in KINDS
-    }
+    every = [((*place, name), kind) for place, row in table.items() for name, kind in row.items()]
+    found = {kind: [cell for cell, each in every if each == kind] for kind in KINDS}
     said = [f"open: no case kills {' '.join(cell)}; add one, or a reason to REASONS of its generator" for cell in found["open"]]
     cancel = cancelling(tuple(names))
     said += [f"made together they cancel: {' '.join(row)}" for row in cancel if not reason(*row, kind="pair")]
@@ -227,9 +196,8 @@ def missing(names=()):
     if not names:
         said += [f"a reason explains nothing: {pattern}" for pattern in idle(found["explained"]) + idle(cancel, "pair")]
     if not names and len(found["explained"]) > AT_MOST * count:
-        said.append(
-            f"{len(found['explained'])} of {count} cells have a reason in the place of a case; at most {AT_MOST:.0%} may"
-        )
+        share = f"{len(found['explained'])} of {count} cells"
+        said.append(f"{share} have a reason in the place of a case; at most {AT_MOST:.0%} may")
     return said
 
 

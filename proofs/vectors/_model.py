@@ -20,9 +20,11 @@ from posref.check import rounded
 from posref.check.engine import CONSTANTS
 from posref.explain import command, explanation, output
 from posref.rotary import rope as rotation
-from posref.vectors import MODELS, SCHEMA, error
 from posref.vectors import _case as read_case
-from proofs.vectors import BITS, MATH_IN_F32, average, cap, case, described, dot, exact, growth, painted, rope, softmax, stored
+from posref.vectors import error
+from proofs.vectors import *
+from proofs.vectors import BITS, described, rope, scaling
+from proofs.vectors._documents import written
 
 POSITIONS = (0, 1, 2, 257, 4095)
 FLAGS = ops.flags("scaling") | described("rope")
@@ -44,23 +46,8 @@ def document(file, layer=None, part=None, *, version):
     with mpmath.workprec(BITS):
         records = list(cases(group, f"rope/{group.layout}/model"))
     title = f"Rotation of a model of type {group.model_type}, layers {group.indices[0]} and those like it."
-    return written(title, [group.source], {**CONVENTIONS, "frequencies": group.call, "layout": group.layout}, records, version)
-
-
-def written(title, sources, conventions, records, version, known=FLAGS):
-    """The document of a file whose flags are those that its records use."""
-    flags = {flag for record in records for flag in record["flags"]}
-    return {
-        "schema": SCHEMA,
-        "vectors_version": version,
-        "encoding": "rope",
-        "title": title,
-        "source": list(sources),
-        "conventions": conventions,
-        "flags": {flag: note for flag, note in known.items() if flag in flags},
-        "models": {model: coefficients._asdict() for model, coefficients in MODELS.items()},
-        "cases": records,
-    }
+    conventions = {**CONVENTIONS, "frequencies": group.call, "layout": group.layout}
+    return written("rope", title, [group.source], conventions, records, FLAGS, version)
 
 
 def released(map=map, *, version):
@@ -81,7 +68,7 @@ def _of_released(version, model, facts):
         conventions[f"{place} layers"] = ", ".join(map(str, group.indices))
         with mpmath.workprec(BITS):
             found += cases(group, f"rope/{name}/{place}", ((_last(group) - 257, 1, _last(group)),))
-    return written(f"Rotation of {model}.", [facts["source"]], conventions, found, version) if found else None
+    return written("rope", f"Rotation of {model}.", [facts["source"]], conventions, found, FLAGS, version) if found else None
 
 
 def _rotations(model):
@@ -147,9 +134,8 @@ def _step(group, prefix, plain, theta, magnitude, params):
         theta, layout, magnitude, scale, seen, sinks, softcap, models = (right | change).values()
         read = replace(group, layout=layout)
         turn = lambda x: stored(turned(read, *x, theta, magnitude=magnitude), _sensitivity(read, *x, theta, magnitude))
-        scores, cond = dot(turn((q, at[2:])), turn((k, at)), scale, bits=24)
-        scores, cond = cap((scores, cond), softcap) if softcap else (scores, cond)
-        scores = scores[None], {name: each[None] for name, each in cond.items()}
+        scores = dot(turn((q, at[2:])), turn((k, at)), scale, bits=24)
+        scores = rearranged(lambda x: x[None], cap(scores, softcap) if softcap else scores)
         return average(softmax(scores, seen, None if sinks is None else sinks[:, None], models), exact(v[None]))
 
     def honest(way, bits):
@@ -228,51 +214,25 @@ def _magnitude(group):
     given = group.magnitude
     words = group.scaling or {}
     factor = mpmath.mpf(words.get("factor", 1))
-    formulas = {
-        "yarn": mpmath.log(factor) / 10 + 1,
-        "longrope": mpmath.sqrt(1 + mpmath.log(factor) / mpmath.log(words.get("original_length", 2))),
-    }
-    exact = formulas.get(words.get("type"), mpmath.mpf(1))
-    return exact if abs(exact - given) < mpmath.mpf(2) ** -50 else mpmath.mpf(given)
+    longrope = mpmath.sqrt(1 + mpmath.log(factor) / mpmath.log(words.get("original_length", 2)))
+    formulas = {"yarn": mpmath.log(factor) / 10 + 1, "longrope": longrope}
+    computed = formulas.get(words.get("type"), mpmath.mpf(1))
+    return computed if abs(computed - given) < mpmath.mpf(2) ** -50 else mpmath.mpf(given)
 
 
 def scaled(group, plain):
     """The frequencies after the schedule of the configuration, from the papers."""
-    words = group.scaling
-    return plain if words is None else SCHEDULES[words["type"]](words, plain, group)
-
-
-def _linear(words, plain, group):
-    return [w / mpmath.mpf(words["factor"]) for w in plain]
-
-
-def _ntk(words, plain, group):
-    return [w * mpmath.mpf(words["factor"]) ** (-mpmath.mpf(t) / (len(plain) - 1)) for t, w in enumerate(plain)]
+    return plain if group.scaling is None else SCHEDULES[group.scaling["type"]](group.scaling, plain, group)
 
 
 def _yarn(words, plain, group):
-    dim, length, base = 2 * len(plain), mpmath.mpf(words["original_length"]), mpmath.mpf(group.base)
-
-    def edge(turns):
-        return dim * mpmath.log(length / (2 * mpmath.pi * turns)) / (2 * mpmath.log(base))
-
-    low, high = edge(mpmath.mpf(words["beta_fast"])), edge(mpmath.mpf(words["beta_slow"]))
-    if words["truncate"]:
-        low, high = mpmath.floor(low), mpmath.ceil(high)
-    low, high = max(low, mpmath.mpf(0)), min(high, mpmath.mpf(dim - 1))
-    ramps = [min(max((t - low) / (high - low), mpmath.mpf(0)), mpmath.mpf(1)) for t in range(len(plain))]
-    return [(1 - ramp) * w + ramp * w / mpmath.mpf(words["factor"]) for ramp, w in zip(ramps, plain, strict=True)]
+    settings = 2 * len(plain), group.base, words["original_length"], words["truncate"], (words["beta_fast"], words["beta_slow"])
+    return scaling.scaled("yarn", plain, words["factor"], along=mpmath.mpf, **scaling.ramp(*settings))
 
 
 def _llama3(words, plain, group):
     low, high = mpmath.mpf(words["low_freq_factor"]), mpmath.mpf(words["high_freq_factor"])
-
-    def one(w):
-        turns = words["original_length"] * w / (2 * mpmath.pi)
-        kept = mpmath.mpf(0) if turns < low else mpmath.mpf(1) if turns >= high else (turns - low) / (high - low)
-        return (1 - kept) * w / mpmath.mpf(words["factor"]) + kept * w
-
-    return [one(w) for w in plain]
+    return scaling.scaled("llama3", plain, words["factor"], low=low, high=high, length=words["original_length"])
 
 
 def _longrope(words, plain, group):
@@ -285,8 +245,8 @@ def _proportional(words, plain, group):
 
 
 SCHEDULES = {
-    "linear": _linear,
-    "ntk": _ntk,
+    "linear": lambda words, plain, group: scaling.scaled("linear", plain, words["factor"]),
+    "ntk": lambda words, plain, group: scaling.stretched(plain, words["factor"]),
     "dynamic_ntk": lambda words, plain, group: plain,
     "yarn": _yarn,
     "llama3": _llama3,

@@ -20,7 +20,7 @@ from posref.vectors.recipes import TAGS, entries, inputs, painted
 from proofs.rotary.rope import frequency
 from proofs.vectors import BITS as PRECISION
 from proofs.vectors import MATH_IN_F32, case, described
-from proofs.vectors._model import written
+from proofs.vectors._documents import written
 from proofs.vectors.rope import pairs
 
 BITS = 240  # of the fractions: the last 40 hold what some thousand roundings lose
@@ -43,7 +43,7 @@ CONVENTIONS = {
 def document(records, *, version):
     """The file of all recipes."""
     title = "Attention with RoPE at the sizes of kernels."
-    return written(title, SOURCES, CONVENTIONS, list(records), version, described("rope"))
+    return written("rope", title, SOURCES, CONVENTIONS, list(records), described("rope"), version)
 
 
 def records(map=map):

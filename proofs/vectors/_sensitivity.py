@@ -44,6 +44,12 @@ def stored(value, cond):
     return value, {"amp": value * 0, "phase": value * 0, **cond, "out": abs(value) + cond.get("out", 0)}
 
 
+def rearranged(how, pair):
+    """A view, a selection or a part of a value and its sensitivities."""
+    value, cond = pair
+    return how(value), {name: how(each) for name, each in cond.items()}
+
+
 def dot(q, k, scale=1, bits=8):
     """scale q @ k^T: `(.., n_query, n_key)`; `bits` as in `terms`."""
     (q, q_cond), (k, k_cond) = q, k
@@ -86,7 +92,7 @@ def softmax(scores, mask=None, sinks=None, models=tuple(MODELS)):
         wider = joined(scores[0], column), {name: joined(scores[1][name], column * 0) for name in NAMES}
         seen = np.broadcast_to(True if mask is None else mask, scores[0].shape)
         weights, cond = softmax(wider, joined(seen, np.ones(column.shape, dtype=bool)), models=models)
-        return weights[..., :-1], {name: cond[name][..., :-1] for name in NAMES}
+        return rearranged(lambda x: x[..., :-1], (weights, cond))
     s, cond = scores
     mask = np.broadcast_to(True if mask is None else mask, s.shape)
     weights, beyond = np.zeros(s.shape, dtype=object), np.zeros(s.shape, dtype=object)

@@ -56,9 +56,8 @@ def vectors():
     yield _bias_case("decode", 6, [4], range(5), "signed", "sign sorted_slopes queries_left_aligned plain_geometric")
     yield _bias_case("chunk", 6, [3, 4], range(5), "absolute", aligned + " signed")
     yield _bias_case("far", 3, [4097, 48040], [0, 4090, 48039], "signed", "sign positions_ignored absolute key_form")
-    padded = np.array([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])  # the first row is padded on the left by two tokens
     both = "positions_ignored positions_shared_across_batch sorted_slopes"
-    yield _bias_case("padded", 3, padded[:, 1:], padded, "absolute", both + " signed")
+    yield _bias_case("padded", 3, PADDED[:, 1:], PADDED, "absolute", both + " signed")
     yield _collision()
     yield _attend("causal", [9, 12], "signed", "sign bias_before_scale no_bias no_mask sorted_slopes plain_geometric", True)
     yield _attend("both-directions", [7, 9], "absolute", "signed bias_before_scale no_bias sorted_slopes", False)
@@ -69,9 +68,8 @@ def vectors():
     yield _bias_case("beyond", 3, FAR[3:], FAR, "signed", NARROW + " max_bias_ignored", max_bias=16)
     rows = f"{NARROW} int16_positions max_bias_ignored positions_ignored positions_shared_across_batch wrong_axis"
     for form, wrong in (("signed", " sign"), ("absolute", " signed"), ("key", " sign f16_key_form")):
-        yield _bias_case(
-            "places", 2, PLACES[:, 1:3], PLACES, form, rows + wrong, max_bias=16, models=("f64", "f32")[: 1 + (form != "key")]
-        )
+        more = {"max_bias": 16, "models": ("f64", "f32")[: 1 + (form != "key")]}
+        yield _bias_case("places", 2, PLACES[:, 1:3], PLACES, form, rows + wrong, **more)
         told = f"positions_ignored {wrong.replace(' f16_key_form', '')}"
         yield _bias_case("fractional", 2, HALVES[1:3], HALVES, form, told)
         yield _bias_case("negative", 2, BELOW[1:3], BELOW, form, told)

@@ -209,7 +209,7 @@ def _sequence():
     """One text, computed at once, in a chunk and in a step: rows of one output."""
     n, window, scale = 70, 64, 0.5
     q, k, v = painted((1, n, 2), 1), painted((1, n, 2), 2), painted((1, n, 1), 4)
-    expected, cond = _output(q, k, v, scale=scale, seen=_rule(n, n, True, window))
+    whole = _output(q, k, v, scale=scale, seen=_rule(n, n, True, window))
     for probe, first, last, kills in (
         ("prefill", 0, n, "window_one_more"),
         ("chunk", 60, n, WINDOW + " window_left_aligned causal_ignored causal_left_aligned"),
@@ -218,11 +218,11 @@ def _sequence():
     ):
         rows = slice(first, last)
         id, params = f"attention/by-offset/h1-d2-w64/{probe}", {"heads": 1, "scale": scale, "causal": True, "window": window}
-        tensors, right = {"q": q[:, rows], "k": k[:, :last], "v": v[:, :last]}, expected[:, rows]
-        amp = {name: each[:, rows] for name, each in cond.items()}
+        tensors = {"q": q[:, rows], "k": k[:, :last], "v": v[:, :last]}
+        answer = rearranged(lambda x, rows=rows: x[:, rows], whole)
         comment = f"Rows {first} to {last - 1} of one text of {n} tokens."
         # one key of 64 is less than 16 bits tell
-        yield case(id, "attend_by_offset", params, tensors, right, amp, kills, models=("f64", "f32"), comment=comment)
+        yield case(id, "attend_by_offset", params, tensors, *answer, kills, models=("f64", "f32"), comment=comment)
 
 
 def _gradients():
@@ -267,10 +267,10 @@ def _grouped_gradients():
         id = f"attention/gradient/h4-d2/{of}-shared{'-batch' * len(texts)}"
         params = {"heads": 4, "key_heads": 2, "scale": 0.375, "of": of}
         tensors = {"output_gradient": split(flow), "q": split(q), "k": split(k), "v": split(v), "seen": given["seen"]}
-        expected, amp = split(_derivative(of, flow, q, k, v, **given)), {name: split(x) for name, x in cond.items()}
+        answer = rearranged(split, (_derivative(of, flow, q, k, v, **given), cond))
         kills = "sharing_not_summed heads_tiled no_mask scale_ignored"
         comment = "Heads 0 and 1 share the first key head, 2 and 3 the second: their gradients add up."
-        yield case(id, "attend_gradient", params, tensors, expected, amp, kills, models=MATH_IN_F32, comment=comment)
+        yield case(id, "attend_gradient", params, tensors, *answer, kills, models=MATH_IN_F32, comment=comment)
 
 
 def _batched_gradients():
@@ -281,9 +281,9 @@ def _batched_gradients():
     id, params = "attention/gradient/h2-d2/k-batch", {"heads": 2, "scale": given["scale"], "of": "k"}
     tensors = {"output_gradient": split(flow), "q": split(q), "k": split(k), "v": split(v)}
     tensors |= {"bias": split(given["bias"]), "seen": given["seen"]}
-    expected, cond = split(_derivative("k", flow, q, k, v, **given)), {name: split(x) for name, x in conds["k"].items()}
+    answer = rearranged(split, (_derivative("k", flow, q, k, v, **given), conds["k"]))
     kills = "keys_of_the_first_batch_row queries_and_keys_swapped no_mask scale_ignored no_bias"
-    yield case(id, "attend_gradient", params, tensors, expected, cond, kills, models=MATH_IN_F32)
+    yield case(id, "attend_gradient", params, tensors, *answer, kills, models=MATH_IN_F32)
 
 
 def _derivative(of, flow, q, k, v, *, scale, seen, bias):
@@ -318,20 +318,14 @@ def _settled(slope):
 def _gradient_sensitivities(flow, q, k, v, *, scale, seen, bias, models=tuple(MODELS)):
     """dv = a^T do; ds = a (da - sum a da) with da = do v^T; dq = scale ds k, dk = scale ds^T q."""
     flow, q, k, v = (exact(x) for x in (flow, q, k, v))
-    turned = lambda pair: (np.swapaxes(pair[0], -1, -2), {name: np.swapaxes(x, -1, -2) for name, x in pair[1].items()})
-    weights = softmax(total(dot(q, k, scale), exact(bias)), seen != 0, models=models)
-    by_weight = dot(flow, v)
-    each = product(weights, by_weight)
-    keys = k[0].shape[-2]
-    row = each[0].sum(axis=-1, keepdims=True), {name: x.sum(axis=-1, keepdims=True) for name, x in each[1].items()}
+    turned = lambda pair: rearranged(lambda x: np.swapaxes(x, -1, -2), pair)
+    weights, by_weight = softmax(total(dot(q, k, scale), exact(bias)), seen != 0, models=models), dot(flow, v)
+    each, keys = product(weights, by_weight), k[0].shape[-2]
+    row = rearranged(lambda x: x.sum(axis=-1, keepdims=True), each)
     row[1]["amp"] = row[1]["amp"] + terms(keys - 1, abs(each[0]).sum(axis=-1, keepdims=True))
     by_score = product(weights, total(by_weight, (-row[0], row[1])))
-    return {
-        "q": dot(by_score, turned(k), scale)[1],
-        "k": dot(turned(by_score), turned(q), scale)[1],
-        "v": dot(turned(weights), turned(flow))[1],
-        "bias": by_score[1],
-    }
+    of_q, of_k = dot(by_score, turned(k), scale), dot(turned(by_score), turned(q), scale)
+    return {"q": of_q[1], "k": of_k[1], "v": dot(turned(weights), turned(flow))[1], "bias": by_score[1]}
 
 
 def _masks():

@@ -113,10 +113,8 @@ def _scores(variant, *, shared, far=0, at=None, probe="places"):
         q_word[1], k_word[1] = (numbers(part) for part in (w, u))
     q, k = _waves(here, *q_word), _waves(there, *k_word)
     flat = lambda x: x.reshape(*x.shape[:-2], -1)
-    pairs = [
-        stored(flat(x), {name: flat(part) for name, part in _sensitivity(at, *word).items()})
-        for x, at, word in ((q, here, q_word), (k, there, k_word))
-    ]
+    sides = (q, _sensitivity(here, *q_word)), (k, _sensitivity(there, *k_word))
+    pairs = [stored(*rearranged(flat, side)) for side in sides]
     q_tensors = {"q_positions": here, "q_amplitude": r, "q_frequency": w, "q_phase": theta}
     tensors = q_tensors | {"k_positions": there, "k_amplitude": rho, "k_frequency": u, "k_phase": eta}
     id = f"complex_order/{variant}/d4/scores" + "-far" * bool(far) + f"-{probe}" * (at is not None)

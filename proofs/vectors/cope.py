@@ -49,9 +49,8 @@ def _scores(convention, probe, seen, kills, d=4, rows=3, scale=0.5, lead=()):
     q, k, table = painted((*lead, queries, d), 1), painted((*lead, keys, d), 2), painted((rows, d), 4)
     expected, amp = (np.zeros((*lead, *seen.shape), dtype=object) for _ in (0, 1))
     for head in np.ndindex(lead):
-        expected[head], amp[head] = _of_a_head(
-            numbers(q[head]), numbers(k[head]), numbers(table), seen, scale, convention, slope
-        )
+        given = numbers(q[head]), numbers(k[head]), numbers(table)
+        expected[head], amp[head] = _of_a_head(*given, seen, scale, convention, slope)
     id, params = f"cope/{convention}/d{d}-r{rows}/{probe}", {"scale": scale, "convention": convention}
     tensors, kills = {"q": q, "k": k, "table": table, "seen": seen}, f"{EVERY} {kills}" if not lead else kills
     # a position in 16 bits is no position: rows are read between integers

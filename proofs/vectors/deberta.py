@@ -58,9 +58,8 @@ def vectors():
     for convention, other in (("paper", "released_index"), ("released", "paper_index")):
         yield _scores("square", convention, range(6), range(6), 4, ("c2p", "p2c"), f"{other} {wrong}")
         yield _scores("last", convention, [6], range(7), 3, ("c2p", "p2c"), f"{other} direction positions_ignored")
-    padded = np.array([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])  # the first row is padded on the left by two tokens
     wrong = "paper_index positions_ignored positions_shared_across_batch"
-    yield _scores("padded", "released", padded[:, -1:], padded, 4, ("c2p", "p2c"), wrong)
+    yield _scores("padded", "released", PADDED[:, -1:], PADDED, 4, ("c2p", "p2c"), wrong)
     yield _scores("c2p", "released", [4], range(5), 3, ("c2p",), "direction scale_of_one_term positions_ignored")
     yield _scores("p2c", "released", [4], range(5), 3, ("p2c",), "direction paper_index positions_ignored")
     yield _scores("far", "released", [40, 0], [0, 1, 44, 39, 200], 6, ("c2p", "p2c"), "paper_index no_log_buckets", log=(6, 60))
@@ -113,14 +112,7 @@ def _term(left, right, scale):
 
 
 def _gather(pair, index):
-    value, cond = pair
-    take = lambda x: np.take_along_axis(x, np.broadcast_to(index, (*x.shape[:-1], index.shape[-1])), axis=-1)
-    return take(value), {name: take(each) for name, each in cond.items()}
-
-
-def _transposed(pair):
-    value, cond = pair
-    return np.swapaxes(value, -1, -2), {name: np.swapaxes(each, -1, -2) for name, each in cond.items()}
+    return rearranged(lambda x: np.take_along_axis(x, np.broadcast_to(index, (*x.shape[:-1], index.shape[-1])), axis=-1), pair)
 
 
 def _scored(vectors, offset, convention, wanted):
@@ -133,7 +125,8 @@ def _scored(vectors, offset, convention, wanted):
     if "c2p" in wanted:
         parts.append(_gather(_term(q, k_r, scale), first))
     if "p2c" in wanted:
-        parts.append(_transposed(_gather(_term(k, q_r, scale), np.swapaxes(second, -1, -2))))
+        turned = lambda x: np.swapaxes(x, -1, -2)
+        parts.append(rearranged(turned, _gather(_term(k, q_r, scale), turned(second))))
     return total(*parts)
 
 
@@ -147,15 +140,15 @@ def _scores(probe, convention, queries, keys, span, wanted, kills, log=None, *, 
     offset = keys[..., None, :] - queries[..., :, None]
     if log is not None:
         offset = np.vectorize(lambda o: _log_bucket(int(o), *log, "microsoft"), otypes=[int])(offset)
-    expected, cond = _scored(vectors, offset[:, None] if offset.ndim == 3 else offset, convention, wanted)
+    answer = _scored(vectors, offset[:, None] if offset.ndim == 3 else offset, convention, wanted)
     if one_text:
-        vectors[:2], expected, cond = [x[0] for x in vectors[:2]], expected[0], {name: x[0] for name, x in cond.items()}
+        vectors[:2], answer = [x[0] for x in vectors[:2]], rearranged(lambda x: x[0], answer)
     params = {"convention": convention, "terms": "+".join(wanted)}
     if log is not None:
         params |= {"buckets": log[0], "max_position": log[1], "source": "microsoft"}
     id = f"deberta/{convention}/h{heads}-d4-k{span}/{probe}"
     tensors = dict(zip(("q", "k", "q_r", "k_r"), vectors, strict=True)) | {"queries": queries, "keys": keys}
-    return case(id, "scores" if log is None else "log_scores", params, tensors, expected, cond, kills)
+    return case(id, "scores" if log is None else "log_scores", params, tensors, *answer, kills)
 
 
 def _gradient(convention, of, places=False, one_text=False, at=None):
@@ -179,10 +172,8 @@ def _gradient(convention, of, places=False, one_text=False, at=None):
     if one_text:  # the gradients of tables have no axis of texts
         q, k, flow = q[0], k[0], flow[0]
     wrong = "content_gradient_alone" if of in ("q", "k") else "direction"
-    id = (
-        f"deberta/{convention}/h2-d4-k{span}/gradient-{of.replace('_', '-')}{'-places' * places}{'-one-text' * one_text}"
-        + "-negative" * (at is not None)
-    )
+    probe = f"{of.replace('_', '-')}{'-places' * places}{'-one-text' * one_text}{'-negative' * (at is not None)}"
+    id = f"deberta/{convention}/h2-d4-k{span}/gradient-{probe}"
     params = {"convention": convention, "of": of}
     tensors = {"score_gradient": flow, "q": q, "k": k, "q_r": q_r, "k_r": k_r}
     tensors |= {"queries": queries, "keys": keys} if places else {"queries": queries[0], "keys": keys[0]}

@@ -56,12 +56,9 @@ def _terms(q, row_table, column_table, rows, columns):
     """One product of the query with the sum of both vectors, or two products."""
     both = (numbers(row_table[rows]) + column_table[columns])[None, None]
     value, cond = dot(exact(q[..., None, :]), exact(both))
-    sizes = terms(q.shape[-1] + 2, (abs(q[..., None, :]) @ np.swapaxes(_sizes(row_table, column_table, rows, columns), -1, -2)))
-    return value[..., 0, :], {**{name: each[..., 0, :] for name, each in cond.items()}, "amp": sizes[..., 0, :]}
-
-
-def _sizes(row_table, column_table, rows, columns):
-    return (abs(row_table)[rows] + abs(column_table)[columns])[None, None]
+    largest = (abs(row_table)[rows] + abs(column_table)[columns])[None, None]
+    sizes = terms(q.shape[-1] + 2, (abs(q[..., None, :]) @ np.swapaxes(largest, -1, -2)))
+    return rearranged(lambda x: x[..., 0, :], (value, {**cond, "amp": sizes}))
 
 
 def _named(tables):

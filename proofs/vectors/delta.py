@@ -41,11 +41,10 @@ SQUARE = "other_state_layout"
 
 def vectors():
     every = f"{GATES} {RULE}"
-    yield from _pair("features/painted", (2, 4, 3, 3), 3, "kv", f"{every} {SQUARE} gate_of_the_first_feature", READ)
+    every_feature = f"{every} {SQUARE} gate_of_the_first_feature"
+    yield from _pair("features/painted", (2, 4, 3, 3), 3, "kv", every_feature, READ)
     batch = "keys_of_the_first_batch_row"
-    yield from _pair(
-        "features/batch", (2, 2, 3, 2, 2), 2, "vk", f"{every} {SQUARE} gate_of_the_first_feature", f"{READ} {batch}"
-    )
+    yield from _pair("features/batch", (2, 2, 3, 2, 2), 2, "vk", every_feature, f"{READ} {batch}")
     yield from _pair("heads/shared-keys", (2, 4, 3, 2, 1), 1, "kv", every, f"{READ} {batch} tiled_heads", keys=2)
     for layout in ("kv", "vk"):
         yield from _pair("heads/long-past", (2, 4, 2, 2), 1, layout, "gates_cumulated_in_bf16", first=-300)
@@ -126,10 +125,7 @@ def _wy(probe, extents, features):
 
 def _unit(probe, x):
     eps = 1e-6
-    exact = numbers(x)
-    expected = np.array(
-        [[y / mpmath.sqrt(sum(z * z for z in row) + mpmath.mpf(eps)) for y in row] for row in exact], dtype=object
-    )
+    expected = np.array([row / mpmath.sqrt(sum(z * z for z in row) + mpmath.mpf(eps)) for row in numbers(x)])
     id, kills = f"delta/unit/any/{probe}", "eps_beside_the_length eps_as_a_floor mean_of_squares"
     # squares, their sum, eps, the root, the quotient
     return case(id, "unit", {"eps": eps}, {"x": x}, expected, terms(8, expected), kills, models=("f64", "f32"))

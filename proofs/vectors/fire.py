@@ -14,27 +14,16 @@ CONVENTIONS = {
 }
 REJECTED = (("fire/bias/h3-c0.125/square", "c-0", {"c": 0.0}, "range", "Every distance would be 0."),)
 WIDTH, HEADS = 6, 3
-LAYERS = {
-    "w_1": painted((WIDTH,), 1),
-    "b_1": painted((WIDTH,), 2) / 4,
-    "w_2": painted((WIDTH, HEADS), 4),
-    "b_2": painted((HEADS,), 6),
-}
+LAYERS = {"w_1": painted((WIDTH,), 1), "b_1": painted((WIDTH,), 2) / 4}
+LAYERS |= {"w_2": painted((WIDTH, HEADS), 4), "b_2": painted((HEADS,), 6)}
 
 
 def vectors():
-    padded = np.array([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])
-    every = (
-        "no_threshold always_the_threshold not_normalized no_logarithm share_of_the_key no_relu no_output_bias "
-        "counted_from_one gelu gelu_by_tanh"
-    )
+    every = "no_threshold always_the_threshold not_normalized no_logarithm share_of_the_key no_relu no_output_bias"
+    every += " counted_from_one gelu gelu_by_tanh"
     yield _bias("square", range(6), range(6), every)
-    both = "positions_ignored positions_shared_across_batch queries_left_aligned row_for_position"
-    yield _bias("padded", padded[:, 2:], padded, both)
-    yield _bias("far", [4097, 48040], [0, 4090, 48039], "int16_positions positions_ignored")
-    yield _bias("beyond", FAR[3:], FAR, f"{NARROW} positions_zero")
-    yield _bias("fractional", HALVES[1:3], HALVES, "positions_ignored")
-    yield _bias("negative", BELOW[1:3], BELOW, "positions_ignored")
+    for probe in BY_DISTANCE:
+        yield _bias(*probe)
 
 
 def _bias(probe, queries, keys, kills, c=0.125, threshold=3.0, eps=2.0**-20):

@@ -41,10 +41,9 @@ def vectors():
     x = np.concatenate([4 * painted((2, 3), 1), [[-96.0, 0.5, 96.0]]])
     yield _gates("any", x, painted((3,), 9), painted((3,), 10))
     yield _bounded("any", 2 * painted((3, 3), 1), painted((3,), 9), painted((3,), 10))
-    yield from _pair("features/painted", (2, 5, 3, 3), 3, "kv", f"{ANY} {FEATURES} state_ignored other_state_layout", READ)
-    yield from _pair(
-        "features/batch", (2, 2, 3, 2, 2), 2, "vk", f"{ANY} {FEATURES} state_ignored other_state_layout", f"{READ} {BATCH}"
-    )
+    every = f"{ANY} {FEATURES} state_ignored other_state_layout"
+    yield from _pair("features/painted", (2, 5, 3, 3), 3, "kv", every, READ)
+    yield from _pair("features/batch", (2, 2, 3, 2, 2), 2, "vk", every, f"{READ} {BATCH}")
     yield from _pair("heads/narrow-values", (2, 2, 4, 3, 1), 1, "kv", f"{ANY} state_ignored", f"{READ} {BATCH}")
     for layout in ("kv", "vk"):
         yield from _pair("heads/long-past", (2, 5, 2, 2), 1, layout, "gates_cumulated_in_bf16", first=-300)

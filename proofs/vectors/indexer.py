@@ -69,12 +69,8 @@ def vectors():
     row = PLACES[:2] + 3  # the last tokens of blocks are among them
     yield _mask("places", row, (row + np.array([-2, -1, 0, 1])) // 4, WRAPPED)
     yield _mask("beyond-f32", PLACES[2], PLACES[2] // 2, "f32_positions", rate=2)
-    yield _unfinished(
-        "near",
-        np.array([[0, 3, 4, 6], [7, 8, 2, 11]]),
-        np.array([[0, 1, 4, 6], [7, 4, 8, 9]]),
-        "complete_block_too whole_window",
-    )
+    near = np.array([[0, 3, 4, 6], [7, 8, 2, 11]]), np.array([[0, 1, 4, 6], [7, 4, 8, 9]])
+    yield _unfinished("near", *near, "complete_block_too whole_window")
     yield _unfinished("negative", np.array([2, -1, 0, -5]), np.array([-2, -1, 0, -6, -8]), "")
     wraps = np.array([[65537, 32769], [5, 131075]]), np.array([[1, 65537, 32768], [65541, 131073, 4]])
     yield _unfinished("places", *wraps, WRAPPED)
@@ -91,24 +87,17 @@ def _scores(probe, at, layout, rotated, kills, *, start=0, heads=2, dim=4, base=
     turned_q, turned_k = (_rotated(x, p, dim, base, layout, rotated) for x, p in ((q, place[:, None]), (k, place)))
     values = np.zeros((batch, n, n), dtype=object)
     for b, i, j in np.ndindex(*values.shape):
-        values[b, i, j] = definition(
-            turned_q[0][b, :, i], turned_k[0][b, j], [*map(mpmath.mpf, weights[b, i])], mpmath.mpf(scale)
-        )
-    products, sensitivity = dot(turned_q, (turned_k[0][:, None], {c: each[:, None] for c, each in turned_k[1].items()}), scale)
-    of_head = lambda a: (np.maximum(products[:, a], 0), {c: each[:, a] for c, each in sensitivity.items()})
+        values[b, i, j] = definition(turned_q[0][b, :, i], turned_k[0][b, j], [*numbers(weights[b, i])], mpmath.mpf(scale))
+    products, sensitivity = dot(turned_q, rearranged(lambda x: x[:, None], turned_k), scale)
+    products = np.maximum(products, 0), sensitivity
+    of_head = lambda a: rearranged(lambda x: x[:, a], products)
     cond = total(*(product(of_head(a), exact(weights[:, :, a, None])) for a in range(heads)))[1]
     whole = lambda y: y if at.ndim > 1 else y[0]  # positions of one text: no batch
     params = {"rotary_dim": dim, "base": float(base), "layout": layout, "scale": scale, "rotated": rotated}
     id = f"indexer/scores/{layout}-{rotated}/{probe}"
-    tensors = {
-        "q": whole(q[:, :, start:]),
-        "k": whole(k),
-        "weights": whole(weights[:, start:]),
-        "q_positions": at[..., start:],
-        "k_positions": at,
-    }
-    amp = {name: whole(each[:, start:]) for name, each in cond.items()}
-    return case(id, "scores", params, tensors, whole(values[:, start:]), amp, kills, **rest)
+    tensors = {"q": whole(q[:, :, start:]), "k": whole(k), "weights": whole(weights[:, start:])}
+    tensors |= {"q_positions": at[..., start:], "k_positions": at}
+    return case(id, "scores", params, tensors, *rearranged(lambda x: whole(x[:, start:]), (values, cond)), kills, **rest)
 
 
 def _rotated(x, at, dim, base, layout, rotated):
@@ -136,8 +125,8 @@ def _compress(probe, rate, size, kills, **rest):
 
 def _overlapping(probe, rate, size, kills, **rest):
     x, gates, bias = painted((2, 3, rate, 4), 1), size * painted((2, 3, rate, 4), 2), painted((rate, 4), 6)
-    logits, cond = total(exact(gates), exact(bias + 0 * gates))
-    logits, seen = (_joined(logits), {c: _joined(each) for c, each in cond.items()}), _joined(np.ones(x.shape)) != 0
+    logits = rearranged(_joined, total(exact(gates), exact(bias + 0 * gates)))
+    seen = _joined(np.ones(x.shape)) != 0
     tensors = {"x": x, "gates": gates, "bias": bias}
     return _means("compress_overlapping", f"r{rate}/{probe}", tensors, exact(_joined(x)), logits, seen, kills, **rest)
 
@@ -151,17 +140,16 @@ def _joined(x):
 def _means(op, name, tensors, x, logits, seen, kills, one_text=False, **rest):
     rows = lambda y: np.swapaxes(y, -1, -2)[..., None, :]
     columns = lambda y: np.swapaxes(y, -1, -2)[..., :, None]
-    every = lambda change, pair: (change(pair[0]), {c: change(each) for c, each in pair[1].items()})
-    cond = average(softmax(every(rows, logits), rows(seen), **rest), every(columns, x))[1]
+    cond = average(softmax(rearranged(rows, logits), rows(seen), **rest), rearranged(columns, x))[1]
     expected = np.zeros(np.delete(x[0].shape, -2), dtype=object)
     for *lead, c in np.ndindex(*expected.shape):
         at = (*lead, seen[(*lead, slice(None), c)], c)
         expected[(*lead, c)] = mean(x[0][at], logits[0][at], mpmath)
-    cond = {c: each[..., 0, 0] for c, each in cond.items()}
+    answer = expected, {c: each[..., 0, 0] for c, each in cond.items()}
     if one_text:
         tensors |= {name: tensors[name][0] for name in ("x", "gates")}
-        expected, cond = expected[0], {c: each[0] for c, each in cond.items()}
-    return case(f"indexer/{op.replace('_', '-')}/{name}", op, {}, tensors, expected, cond, kills, **rest)
+        answer = rearranged(lambda x: x[0], answer)
+    return case(f"indexer/{op.replace('_', '-')}/{name}", op, {}, tensors, *answer, kills, **rest)
 
 
 def _mask(probe, queries, blocks, kills, rate=4):

@@ -75,7 +75,7 @@ def _bias(states, profiles, distances):
         value[b, h, i, j] = definition(int(distances[b, 0, i, j]), r[b, h, i], rows)
     columns = np.broadcast_to(np.clip(distances, 0, profiles.shape[1] - 1), value.shape)
     read = lambda x: np.where(columns == distances, np.take_along_axis(x, columns, axis=-1), 0)
-    return value, {name: read(each) for name, each in dot(exact(states), exact(profiles.T))[1].items()}
+    return value, rearranged(read, dot(exact(states), exact(profiles.T)))[1]
 
 
 def _case(op, probe, queries, keys, kills, key_heads=1, floor=4, scale=0.375, **rest):

@@ -21,16 +21,11 @@ P, A = np.array([0.75, 1.5, 1.25]), np.array([0.5, 0.25, 1.75])
 
 
 def vectors():
-    padded = np.array([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])
     every = "sign_of_the_bias numbers_exchanged other_form a_of_zero alibi no_one_inside"
     for form in ("log", "power"):
         yield _bias(form, "square", range(5), range(5), f"{every} past_alone")
-        both = "positions_ignored positions_shared_across_batch queries_left_aligned row_for_position"
-        yield _bias(form, "padded", padded[:, 2:], padded, both)
-        yield _bias(form, "far", [4097, 48040], [0, 4090, 48039], "int16_positions positions_ignored")
-        yield _bias(form, "beyond", FAR[3:], FAR, f"{NARROW} positions_zero")
-        yield _bias(form, "fractional", HALVES[1:3], HALVES, "positions_ignored")
-        yield _bias(form, "negative", BELOW[1:3], BELOW, "positions_ignored")
+        for probe in BY_DISTANCE:
+            yield _bias(form, *probe)
 
 
 def _bias(form, probe, queries, keys, kills):

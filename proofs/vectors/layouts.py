@@ -55,26 +55,16 @@ def _scores(source, target, head_dim, dim, kills, heads=6, key_heads=3, width=5,
     biases = {"b_q": painted((rows["q"],), 6), "b_k": painted((rows["k"],), 8)}
 
     def projected(weight, bias, number):
-        value, cond = total(dot(exact(x), exact(weight)), exact(bias))
         heads_first = lambda y: np.swapaxes(y.reshape(*x.shape[:-1], number, head_dim), 1, 2)
-        value, cond = heads_first(value), {name: heads_first(each) for name, each in cond.items()}
-        part, part_cond = turned((value[..., :dim], {n: c[..., :dim] for n, c in cond.items()}), positions, theta, source)
+        value, cond = rearranged(heads_first, total(dot(exact(x), exact(weight)), exact(bias)))
+        part, part_cond = turned(rearranged(lambda y: y[..., :dim], (value, cond)), positions, theta, source)
         together = lambda first, all_features: np.concatenate([first, all_features[..., dim:]], axis=-1)
         return together(part, value), {name: together(part_cond[name], cond[name]) for name in cond}
 
     q, k = projected(weights["w_q"], biases["b_q"], heads), projected(weights["w_k"], biases["b_k"], key_heads)
-    shared = lambda y: np.repeat(y, heads // key_heads, axis=1)
-    values, cond = dot(q, (shared(k[0]), {name: shared(each) for name, each in k[1].items()}), scale)
+    answer = dot(q, rearranged(lambda y: np.repeat(y, heads // key_heads, axis=1), k), scale)
     id = f"layouts/{source}-to-{target}/h{heads}-k{key_heads}-d{head_dim}-r{dim}-{BASES[base]}/scores"
-    params = {
-        "dim": dim,
-        "head_dim": head_dim,
-        "heads": heads,
-        "key_heads": key_heads,
-        "base": float(base),
-        "scale": scale,
-        "source": source,
-        "target": target,
-    }
+    params = {"dim": dim, "head_dim": head_dim, "heads": heads, "key_heads": key_heads, "base": float(base), "scale": scale}
+    params |= {"source": source, "target": target}
     kills = f"not_converted switch_forgotten biases_forgotten keys_forgotten {kills}"
-    return case(id, "scores", params, {"x": x, "positions": positions, **weights, **biases}, values, cond, kills, **rest)
+    return case(id, "scores", params, {"x": x, "positions": positions, **weights, **biases}, *answer, kills, **rest)

@@ -94,10 +94,8 @@ def _similarity():
     exact = [[mpmath.mpf(x) for x in row] for row in table]
     pairs = [[(a, b) for b in exact] for a in exact]
     inner = lambda a, b: sum(x * y for x, y in zip(a, b, strict=True))
-    share = [
-        [sum(abs(x * y) for x, y in zip(a, b, strict=True)) / mpmath.sqrt(inner(a, a) * inner(b, b)) for a, b in row]
-        for row in pairs
-    ]
+    size = lambda a, b: sum(abs(x * y) for x, y in zip(a, b, strict=True)) / mpmath.sqrt(inner(a, a) * inner(b, b))
+    share = [[size(a, b) for a, b in row] for row in pairs]
     id, expected = "learned/any/r4-d5/similarity", [[cosine(a, b) for a, b in row] for row in pairs]
     # d + 4 of the two norms and quotients, a product, d - 1 sums
     return case(id, "similarity", {}, {"table": table}, expected, terms(2 * d + 4, share), "dot_product one_norm")

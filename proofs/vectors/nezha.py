@@ -9,7 +9,6 @@ from proofs.absolute.sinusoidal import frequency
 from proofs.offsets import clipped
 from proofs.vectors import *
 from proofs.vectors import softmax as weighted
-from proofs.vectors.shaw import rearranged
 
 SOURCES = (
     "Wei et al., NEZHA, arXiv 1909.00204, section 2.2",
@@ -88,13 +87,6 @@ def _attend(convention, probe, queries, mistakes, keys=tuple(range(5)), scale=0.
     params = {"scale": float(scale), "max_distance": k, "convention": convention} | rules
     tensors = {"q": q, "k": key, "v": v, "queries": queries, "keys": keys}
     answer = total(average(weights, exact(v)), rearranged(lambda x: x[..., 0, :], term))
-    # one key in 16 bits
-    return case(
-        id,
-        "attend",
-        params,
-        tensors,
-        *answer,
-        mistakes,
-        models=models or tuple(name for name in MODELS if probe not in ("far", "places") or not name.endswith("-all")),
-    )
+    # one key of many is less than 16 bits tell
+    models = models or tuple(name for name in MODELS if probe not in ("far", "places") or not name.endswith("-all"))
+    return case(id, "attend", params, tensors, *answer, mistakes, models=models)

@@ -68,18 +68,13 @@ MASKS = [[0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0], [0, 1, 1, 0, 1, 1]]
 
 def vectors():
     for filler in (0, 1):
-        yield _case(
-            f"padded/filler-{filler}/ids",
-            {"filler": filler},
-            {"mask": MASKS},
-            [definition("padded", mask, filler) for mask in MASKS],
-            "places_are_positions counted_from_one padding_counts_on mask_inverted" + " filler_of_one" * (filler != 1),
-            comment="Padded on the left, on the right, on the left and within.",
-        )
-        tail = [definition("padded", mask, filler)[-2:] for mask in MASKS]
-        yield _case(
-            f"padded/filler-{filler}/last-2", {"filler": filler, "n_query": 2}, {"mask": MASKS}, tail, "places_are_positions"
-        )
+        name, params = f"padded/filler-{filler}", {"filler": filler}
+        note = "Padded on the left, on the right, on the left and within."
+        rows = [definition("padded", mask, filler) for mask in MASKS]
+        wrong = "places_are_positions counted_from_one padding_counts_on mask_inverted" + " filler_of_one" * (filler != 1)
+        yield _case(f"{name}/ids", params, {"mask": MASKS}, rows, wrong, comment=note)
+        tail, params = [row[-2:] for row in rows], {"filler": filler, "n_query": 2}
+        yield _case(f"{name}/last-2", params, {"mask": MASKS}, tail, "places_are_positions")
     parents = [0, 0, 0, 1, 1, 2, 3, 3, 5]
     lines = [_line(parents, i) for i in range(len(parents))]
     yield _case("tree/three-branches/depths", {}, {"parents": parents}, [len(line) - 1 for line in lines], "")
@@ -92,9 +87,8 @@ def vectors():
         for causal in (True, False):
             of = [document for document, length in enumerate(lengths) for _ in range(length)]
             seen = [[int(a == b and (j <= i or not causal)) for j, b in enumerate(of)] for i, a in enumerate(of)]
-            yield _case(
-                f"document_mask/{name}/{'causal' if causal else 'both'}", {"causal": causal}, {"lengths": lengths}, seen, ""
-            )
+            probe = "causal" if causal else "both"
+            yield _case(f"document_mask/{name}/{probe}", {"causal": causal}, {"lengths": lengths}, seen, "")
         wrong = "one_document end_to_the_document_before"
         yield _case(f"documents/{name}/ids", {}, {"lengths": lengths}, definition("documents", lengths), wrong, **rest)
     for n_query, n_key, flags in ((5, 5, ""), (3, 8, "cache_ignored "), (1, 4096, "cache_ignored ")):
@@ -160,15 +154,11 @@ def _self_extend(group, window, phase, flags, far=None, probe="far"):
     queries, keys = (far[1::2], far) if far else ([0, 3, 7, 13, 18], list(range(19)))
     shift = window - (mpmath.mpf(window) / group if phase == "prefill" else window // group)
     expected = _past(queries, keys, lambda i, j: definition("self_extend", i, j, group, window, shift))
-    return _case(
-        f"self_extend/g{group}-w{window}/{phase}{f'-{probe}' * bool(far)}",
-        {"group": group, "window": window, "phase": phase},
-        {"queries": queries, "keys": keys},
-        expected,
-        flags + "groups_everywhere shift_left_out window_one_more no_groups sign",
-        ignore=_after(queries, keys),
-        models=("f64",) if far and probe == "far" else tuple(MODELS),  # float32 has no halves there
-    )
+    name, params = f"self_extend/g{group}-w{window}/{phase}", {"group": group, "window": window, "phase": phase}
+    name, tensors = name + f"-{probe}" * bool(far), {"queries": queries, "keys": keys}
+    flags += "groups_everywhere shift_left_out window_one_more no_groups sign"
+    models = ("f64",) if far and probe == "far" else tuple(MODELS)  # float32 has no halves there
+    return _case(name, params, tensors, expected, flags, ignore=_after(queries, keys), models=models)
 
 
 NEAR = [0, 3, 7, 13, 18], list(range(19))
@@ -212,28 +202,18 @@ def _multimodal():
             rest = f" time_of_the_frame_left_out {other}" if name.startswith("video") else ""
             params = {"merge": merge, "convention": convention}
             yield _case(f"multimodal/{name}/{convention.replace('_', '-')}", params, {"parts": rows}, expected, flags + rest)
-    rows, flags = (
-        [(1, 0, 0), (4, 2, 3), (2, 0, 0)],
-        "time_of_the_frame_left_out interval_ignored patches_from_zero",
-    )
+    rows, flags = [(1, 0, 0), (4, 2, 3), (2, 0, 0)], "time_of_the_frame_left_out interval_ignored patches_from_zero"
     for convention, other in (("largest", "after_the_longer_side"), ("longer_side", "after_the_largest")):
         params = {"merge": 1, "convention": convention, "interval": 2.5}
         expected = definition("multimodal", rows, *params.values())
-        yield _case(
-            f"multimodal/interval/{convention.replace('_', '-')}", params, {"parts": rows}, expected, f"{flags} {other}"
-        )
+        name = f"multimodal/interval/{convention.replace('_', '-')}"
+        yield _case(name, params, {"parts": rows}, expected, f"{flags} {other}")
 
 
 def _temperature(convention, length, positions, probe="", *, kills="every_position_hot", **rest):
     amount, positions = mpmath.mpf(7) / 8, np.array(positions)
     counted = positions + (convention == "llama4")
     grown = np.frompyfunc(lambda p: amount * mpmath.log(1 + p // length), 1, 1)(counted)
-    return _case(
-        f"temperature/{convention}/f{length}{f'-{probe}' * bool(probe)}",
-        {"amount": 0.875, "length": length, "convention": convention},
-        {"positions": positions},
-        1 + grown,
-        f"other_convention not_floored one_left_out {kills}",
-        cond={"amp": terms(3, 1 + grown)},
-        **rest,
-    )
+    name, kills = f"temperature/{convention}/f{length}", f"other_convention not_floored one_left_out {kills}"
+    name, params = name + f"-{probe}" * bool(probe), {"amount": 0.875, "length": length, "convention": convention}
+    return _case(name, params, {"positions": positions}, 1 + grown, kills, cond=terms(3, 1 + grown), **rest)

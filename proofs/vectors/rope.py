@@ -84,9 +84,8 @@ def _axes():
     shuffled = [[[7, 3, 3, 4097, 0]], [[48040, 1, 2, 300, 5]]]
     flags = f"{ANY} {ORDER} positions_shared_across_batch batch_row_0_only wrong_axis"
     for layout in OTHER:
-        yield _rotate(
-            "shuffled", painted((2, 3, 5, 10), 8), shuffled, 10, 10**4, layout, flags + " f16_positions bf16_positions"
-        )
+        narrow = flags + " f16_positions bf16_positions"
+        yield _rotate("shuffled", painted((2, 3, 5, 10), 8), shuffled, 10, 10**4, layout, narrow)
     padded = [[[0, 0, 0, 1]], [[257, 258, 259, 260]]]
     yield _rotate("padded", painted((2, 3, 4, 6), 9), padded, 6, 10**6, "half", flags, comment="Row 0 is padded on the left.")
     x, positions = painted((2, 5, 3, 8), 10), [[[1], [2], [3], [4], [5]], [[9], [8], [4097], [6], [5]]]
@@ -108,9 +107,8 @@ def _edges():
     given = {"models": ("f64",)}
     yield _rotate("beyond-f32", painted((1, 8), 18), [2**24 + 1], 8, 10**4, "interleaved", "f32_positions", **given)
     yield _tables("beyond-f32", PLACES[2], 4, 10**4, "f32_positions sign", **given)
-    yield _tables(
-        "places", PLACES[:2], 4, 5 * 10**5, f"wrong_base sign positions_shared_across_batch {FAR_NARROW}", models=MATH_IN_F32
-    )
+    wrong = f"wrong_base sign positions_shared_across_batch {FAR_NARROW}"
+    yield _tables("places", PLACES[:2], 4, 5 * 10**5, wrong, models=MATH_IN_F32)
     for probe, at in (("fractional", HALVES), ("negative", BELOW)):
         yield _tables(probe, at, 4, 10**4, "sign positions_ignored linear_scaling")
         yield _rotate(probe, painted((4, 4), 15), at, 4, 10**4, "interleaved", "sign other_layout positions_ignored")
@@ -134,18 +132,15 @@ def _scores():
     for layout in OTHER:
         for probe, first in (("grouped", 0), ("grouped-far", 48040)):
             rows, columns = np.arange(2, 5) + first, np.arange(5) + first
-
             turned = {"q_rotated": _turn(q, rows, theta, layout), "k_rotated": _turn(k, columns, theta, layout)}
             id = f"rope/{layout}/d8-b1e4/scores-{probe}"
             params = {"dim": 8, "base": 10000.0, "layout": layout, "scale": scale, "heads": 4, "key_heads": 2}
             tensors = {"q": q, "k": k, "q_positions": rows, "k_positions": columns}
             kills = "other_layout sign queries_left_aligned positions_zero heads_modulo q_not_rotated"
             comment = "3 queries are the last of 5 tokens; 4 query heads share 2 key heads."
-            answer = dot(
-                stored(turned["q_rotated"], _sensitivity(q, rows, theta, layout)),
-                stored(turned["k_rotated"][:, shared], _sensitivity(k[:, shared], columns, theta, layout)),
-                scale,
-            )
+            left = stored(turned["q_rotated"], _sensitivity(q, rows, theta, layout))
+            right = stored(turned["k_rotated"][:, shared], _sensitivity(k[:, shared], columns, theta, layout))
+            answer = dot(left, right, scale)
             yield case(id, "scores", params, tensors, *answer, kills, stages=turned if first == 0 else {}, comment=comment)
 
 
@@ -169,12 +164,8 @@ def _placed_scores():
             turned = [stored(_turn(x, at, theta, layout), _sensitivity(x, at, theta, layout)) for x in (q, np.repeat(k, 2, 1))]
             given = {"dim": 4, "base": float(base), "layout": layout, "scale": scale, "heads": 2, "key_heads": 1}
             id = f"rope/{layout}/d4-{_base(base)}/scores-{probe}"
-            tensors = {
-                "q": q,
-                "k": k,
-                "q_positions": at.reshape(-1, 4) if at.ndim > 1 else at,
-                "k_positions": at.reshape(-1, 4) if at.ndim > 1 else at,
-            }
+            places = at.reshape(-1, 4) if at.ndim > 1 else at
+            tensors = {"q": q, "k": k, "q_positions": places, "k_positions": places}
             models = ("f64",) if probe == "beyond-f32" else ("f64", "f32")
             yield case(id, "scores", given, tensors, *dot(*turned, scale), flags, models=models)
 
@@ -220,28 +211,12 @@ def _attention():
 
 
 def _attend(
-    dim,
-    base,
-    layout,
-    wrong,
-    parts,
-    rules,
-    *,
-    n,
-    heads=1,
-    key_heads=1,
-    first=0,
-    at=None,
-    seen=None,
-    sinks=None,
-    scale=None,
-    models=MATH_IN_F32,
-    divided=4,
-    **rest,
+    dim, base, layout, wrong, parts, rules, *, n, heads=1, key_heads=1, first=0, at=None, seen=None, sinks=None, **rest
 ):
     """A case for each part: the rows from there to the end of one text."""
     at, theta = np.arange(n) + first if at is None else at, _theta(dim, base)
-    scale = scale or float(narrow(1 / mpmath.sqrt(dim), 8))
+    scale, divided = rest.pop("scale", float(narrow(1 / mpmath.sqrt(dim), 8))), rest.pop("divided", 4)
+    models = rest.pop("models", MATH_IN_F32)
     batch, rows = (len(at), at[:, None]) if at.ndim == 2 else (1, at)
     size = lambda h: (batch, h, n, dim)
     q, k, v = painted(size(heads), 1) / min(divided, 2), painted(size(key_heads), 2) / divided, painted(size(key_heads), 4)
@@ -253,16 +228,16 @@ def _attend(
     s = dot(turned(q), turned(shared(k)), scale, bits=24)
     s = cap(s, rules["softcap"]) if "softcap" in rules else s
     weights = softmax(s, mask, None if sinks is None else sinks[:, None], models)
-    expected, cond = average(weights, exact(shared(v)))
+    whole = average(weights, exact(shared(v)))
     given = {"dim": dim, "base": float(base), "layout": layout, "scale": scale, "heads": heads, "key_heads": key_heads}
     for probe, start in parts.items():
         tensors = {"q": q[:, :, start:], "k": k, "v": v, "q_positions": at[..., start:], "k_positions": at}
         tensors |= {} if sinks is None else {"sinks": sinks}
+        tensors |= {} if seen is None else {"seen": seen[..., start:, :]}
+        answer = rearranged(lambda x, start=start: x[:, :, start:], whole)
         id = f"rope/{layout}/d{dim}-{_base(base)}/attend-{probe}"
-        arguments = tensors | ({} if seen is None else {"seen": seen[..., start:, :]})
-        amp = {name: each[:, :, start:] for name, each in cond.items()}
         kills = _seen_from(start, n, wrong if start or probe != "prefill" else wrong.replace("queries_left_aligned", "no_mask"))
-        yield case(id, "attend", given | rules, arguments, expected[:, :, start:], amp, kills, models=models, **rest)
+        yield case(id, "attend", given | rules, tensors, *answer, kills, models=models, **rest)
 
 
 def _seen_from(start, n, wrong):
@@ -395,6 +370,5 @@ def _rotate(probe, x, positions, dim, base, layout, kills, *, stages=False, para
     words = {"dim": dim, "base": float(base), "layout": layout, **(params or {})}
     tensors, expected = {"x": x, "positions": np.array(positions)}, _turn(x, positions, theta, layout)
     cond = _sensitivity(x, positions, theta, layout)
-    return case(
-        id, "rotate", words, tensors, expected, cond, kills, stages={"inv_freq": theta, **tables} if stages else {}, **rest
-    )
+    stages = {"inv_freq": theta, **tables} if stages else {}
+    return case(id, "rotate", words, tensors, expected, cond, kills, stages=stages, **rest)

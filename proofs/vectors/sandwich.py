@@ -18,15 +18,10 @@ REJECTED = (("sandwich/bias/h3-d6/square", "odd-dim", {"dim": 5}, "range", "Freq
 
 
 def vectors():
-    padded = np.array([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])
     every = "sign_of_the_bias frequency_one slopes_multiplied slopes_of_alibi heads_from_zero average no_constant"
     yield _bias("square", range(4), range(5), every)
-    both = "positions_ignored positions_shared_across_batch queries_left_aligned row_for_position wrong_base"
-    yield _bias("padded", padded[:, 2:], padded, both)
-    yield _bias("far", [4097, 48040], [0, 4090, 48039], "int16_positions positions_ignored")
-    yield _bias("beyond", FAR[3:], FAR, f"{NARROW} positions_zero")
-    yield _bias("fractional", HALVES[1:3], HALVES, "positions_ignored")
-    yield _bias("negative", BELOW[1:3], BELOW, "positions_ignored")
+    for probe, queries, keys, wrong in BY_DISTANCE:
+        yield _bias(probe, queries, keys, wrong + " wrong_base" * (probe == "padded"))
 
 
 def _bias(probe, queries, keys, kills, heads=3, dim=6, base=100.0):

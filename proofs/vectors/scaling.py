@@ -214,17 +214,10 @@ def _llama3(name, dim, factor, high, flags):
 
 
 def _longrope(name="quarters", dim=32, base=10000.0, factors=tuple(1 + t / 4 for t in range(16)), kills=""):
-    w, params = plain(dim, base), {"dim": dim, "base": base}
+    w, params, tensors = plain(dim, base), {"dim": dim, "base": base}, {"factors": list(factors)}
     values = [v / mpmath.mpf(f) for v, f in zip(w, factors, strict=True)]
-    return _case(
-        name,
-        "longrope",
-        params,
-        values,
-        w,
-        f"unscaled list_reversed factors_multiplied {kills}",
-        tensors={"factors": list(factors)},
-    )
+    kills = f"unscaled list_reversed factors_multiplied {kills}"
+    return _case(name, "longrope", params, values, w, kills, tensors=tensors)
 
 
 def _proportional(name, dim, base, fraction, factor):

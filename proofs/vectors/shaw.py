@@ -69,12 +69,6 @@ def vectors():
     yield _gradient("relative_key_query", "key_table", one_text=True)
 
 
-def rearranged(how, pair):
-    """A view or selection of a value and its sensitivities."""
-    value, cond = pair
-    return how(value), {name: how(each) for name, each in cond.items()}
-
-
 def _rows(queries, keys, k):
     """The row of the table for every pair: `(batch or 1, 1, n_query, n_key)`."""
     queries, keys = np.atleast_2d(queries), np.atleast_2d(keys)

@@ -25,7 +25,6 @@ REJECTED = (
 )
 
 
-LAYOUTS = ("half", "interleaved")
 DIVISORS = ("dim", "dim - 2")
 SPARSE = (0, 1, 2, 100, 257, 2049, 4097, 48040, 65503)
 ANY = "other_layout cos_first divisor starts_at_one degrees turns wrong_base"
@@ -40,7 +39,7 @@ def vectors():
     yield case(id, "frequencies", params, {}, [mpmath.mpf(1)], {"phase": [growth(mpmath.mpf(1))]}, comment=comment)
     for divisor in DIVISORS:
         yield _frequencies(6, divisor, 500000)
-    for layout in LAYOUTS:
+    for layout in OTHER:
         for divisor in DIVISORS:
             yield _encode("tiny", range(6), 8, layout, divisor, ANY + " feature_index" * (divisor == "dim"))
     precision = "positions_ignored f16_positions bf16_positions bf16_frequencies bf16_angles"
@@ -50,7 +49,7 @@ def vectors():
     yield _encode("float64", [65535, 1048575], 32, "half", "dim", "f32_angles", models=("f64",))
     rows = "starts_at_one positions_shared_across_batch wrong_axis positions_ignored wrong_base"
     rows += " int16_positions positions_clamped positions_modulo"
-    for layout in LAYOUTS:
+    for layout in OTHER:
         for divisor in DIVISORS:
             more = {"models": ("f64", "f32"), "base": 500000}
             yield _encode("places", PLACES[:2], 6, layout, divisor, rows, **more)
@@ -59,9 +58,8 @@ def vectors():
             yield _encode("negative", BELOW, 6, layout, divisor, "starts_at_one degrees positions_ignored")
     batch = [[0, 1, 2, 3, 4], [7, 5000, 7, 3, 0]]
     yield _encode("batch", batch, 6, "half", "dim", ANY + " positions_ignored positions_shared_across_batch")
-    yield _encode(
-        "offset", [[5], [5]], 10, "interleaved", "dim - 2", ANY + " positions_ignored", comment="One token at position 5."
-    )
+    note = "One token at position 5."
+    yield _encode("offset", [[5], [5]], 10, "interleaved", "dim - 2", ANY + " positions_ignored", comment=note)
 
 
 def _frequencies_of(dim, divisor, base=10**4):

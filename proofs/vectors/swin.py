@@ -110,13 +110,12 @@ def _continuous(window, trained, mistakes, name="continuous-bias", place=0):
     hidden = np.where(hidden[0] > 0, hidden[0], 0), hidden[1]
     cond = {name: 4 * each for name, each in dot(hidden, exact(w_2))[1].items()}  # 4 is the largest slope of 16 sigmoid
     heads = [[network(*(mpmath.mpf(int(a)) for a in v), w_1, b_1, w, trained, mpmath) for v in between] for w in w_2]
-    expected, cond = stored(heads, {name: each.T for name, each in cond.items()} | {"amp": cond["amp"].T + terms(8, heads)})
-    square = lambda x: np.reshape(x, (2, len(places), len(places)))
+    whole = stored(heads, {name: each.T for name, each in cond.items()} | {"amp": cond["amp"].T + terms(8, heads)})
+    answer = rearranged(lambda x: np.reshape(x, (2, len(places), len(places))), whole)
     id = f"swin/v2/w{window[0]}x{window[1]}-trained{trained[0]}x{trained[1]}/{name}"
     params = {"height": trained[0], "width": trained[1]}
     tensors = {"coordinates": places + place, "w_1": w_1, "b_1": b_1, "w_2": w_2}
-    amp = {name: square(each) for name, each in cond.items()}
-    return case(id, "continuous_bias", params, tensors, square(expected), amp, mistakes, models=MATH_IN_F32)
+    return case(id, "continuous_bias", params, tensors, *answer, mistakes, models=MATH_IN_F32)
 
 
 def _logarithmic(height, width, place=0):
@@ -125,12 +124,11 @@ def _logarithmic(height, width, place=0):
     far = lambda x: (mpmath.mpf(int(x > 0) - int(x < 0))) * mpmath.log(1 + abs(int(x)))
     x = np.frompyfunc(far, 1, 1)((places[:, None] - places).reshape(-1, 2))
     hidden = total(dot(stored(x, {"amp": terms(4, x)}), exact(w_1)), exact(b_1))
-    expected, cond = total(dot((np.where(hidden[0] > 0, hidden[0], 0), hidden[1]), exact(w_2)), exact(b_2))
-    square = lambda y: np.reshape(y.T, (2, n, n))
+    whole = total(dot((np.where(hidden[0] > 0, hidden[0], 0), hidden[1]), exact(w_2)), exact(b_2))
+    answer = rearranged(lambda y: np.reshape(y.T, (2, n, n)), whole)
     id = f"swin/cr/w{height}x{width}-h2/logarithmic-bias{'-' * bool(place)}{_named(place)}"
     tensors = {"coordinates": places + place, "w_1": w_1, "b_1": b_1, "w_2": w_2, "b_2": b_2}
-    amp, kills = {name: square(each) for name, each in cond.items()}, "sign base_of_8 sigmoid_of_it no_last_bias"
-    return case(id, "logarithmic_bias", {}, tensors, square(expected), amp, kills, models=MATH_IN_F32)
+    return case(id, "logarithmic_bias", {}, tensors, *answer, "sign base_of_8 sigmoid_of_it no_last_bias", models=MATH_IN_F32)
 
 
 def _shifted(height, width, window, shift, probe="mask"):

@@ -80,8 +80,7 @@ def vectors():
     yield _bias("chunk", [3, 4], range(5), True, f"{mistakes} zero_in_the_future")
     yield _bias("decode", [40], range(36, 41), False, "direction positions_ignored heads_of_the_transposed_table")
     yield _bias("far", [130, 48040], [0, 3, 20, 48039], True, mistakes + " no_minimum")
-    padded = np.array([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])  # the first row is padded on the left by two tokens
-    yield _bias("padded", padded[:, 1:], padded, True, mistakes + " positions_shared_across_batch")
+    yield _bias("padded", PADDED[:, 1:], PADDED, True, mistakes + " positions_shared_across_batch")
     yield _attend("encoder", [3, 9], [0, 3, 7, 9, 40], True, "scaled bias_scaled no_bias direction")
     yield _attend("decode", [40], [0, 3, 7, 9, 40], False, "scaled bias_scaled no_bias direction positions_ignored")
     queries, keys = np.array([[4100, 4160], BEYOND + np.array([1, 75])]), np.array([[4040, 4070, 4085, 4093, 4099]] * 2)
@@ -93,7 +92,7 @@ def vectors():
     yield _cross()
     yield _gate()
     for bidirectional in (True, False):
-        yield _gradient(bidirectional, padded[:, 2:], padded)
+        yield _gradient(bidirectional, PADDED[:, 2:], PADDED)
 
 
 def _starts(buckets, max_distance):
@@ -149,11 +148,8 @@ def _cross(square=None, size=1, models=tuple(MODELS)):
     heads, n, m = (2, square, square) if square else (3, 2, 5)
     q, k, v = size * painted((2, heads, n, 4), 1), size * painted((2, heads, m, 4), 2), painted((2, heads, m, 4), 4)
     id = f"t5/cross/h{heads}-d4/attend{('-large' if size > 1 else '-square') * bool(square)}"
-    kills = (
-        "heads_exchanged queries_and_keys_swapped"
-        if size > 1
-        else "scaled bias_in_cross_attention" + " queries_and_keys_swapped" * bool(square)
-    )
+    kills = "heads_exchanged" if size > 1 else "scaled bias_in_cross_attention"
+    kills += " queries_and_keys_swapped" * bool(square)
     answer = attend(exact(q), exact(k), exact(v), models=models)
     return case(id, "cross_attend", {"heads": heads}, {"q": q, "k": k, "v": v}, *answer, kills, models=models)
 

@@ -9,7 +9,6 @@ from proofs.absolute.sinusoidal import definition as sinusoid
 from proofs.absolute.sinusoidal import frequency
 from proofs.relative.transformer_xl import row
 from proofs.vectors import *
-from proofs.vectors.shaw import rearranged
 
 SOURCES = (
     "Dai et al., Transformer-XL, arXiv 1901.02860, section 3.3, terms (a) to (d), and appendix B",

@@ -116,8 +116,7 @@ def _attend(convention, mistakes, seen=None, scale=SCALE, models=tuple(MODELS)):
 
     scores = _all_scores(q, k, t, one, two, b, convention, scale)
     result = average(softmax(scores, None if seen is None else seen != 0, models=models), exact(v))
-    tensors = {"q": q, "k": k, "v": v, "t": t, "theta_1": one, "theta_2": two, "b": b} | (
-        {} if seen is None else {"seen": seen}
-    )
+    tensors = {"q": q, "k": k, "v": v, "t": t, "theta_1": one, "theta_2": two, "b": b}
+    tensors |= {} if seen is None else {"seen": seen}
     probe = "masked" if seen is not None else "r" if scale == SCALE else "large"
     return _case("attend", probe, convention, tensors, result, mistakes, scale, models=models)

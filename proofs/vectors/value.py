@@ -92,9 +92,8 @@ def _output(q, k, v, here, there, theta, layout, *, undo, scale, mask):
     for lead in np.ndindex(q.shape[:-2]):
         i, j = here[lead], there[lead]
         heads = (q[lead].tolist(), k[lead].tolist(), v[lead].tolist(), i.tolist(), j.tolist(), theta)
-        out[lead] = definition(
-            *heads, layout=layout, scale=scale, undo=undo, mask=None if mask is None else mask[lead], m=mpmath
-        )
+        seen = None if mask is None else mask[lead]
+        out[lead] = definition(*heads, layout=layout, scale=scale, undo=undo, mask=seen, m=mpmath)
     return out
 
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from proofs.relative.xlnet import pattern, row
 from proofs.vectors import *
-from proofs.vectors.shaw import rearranged
 
 SOURCES = (
     "Yang et al., XLNet, arXiv 1906.08237, sections 2.4 and 2.5",
