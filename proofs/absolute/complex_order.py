@@ -181,9 +181,8 @@ def scores_are_relative_for_shared_frequencies():
     i, j, t = index(N), index(M), index(D)
     prove_equal([term(s, i, j, t)], [sp.exp(sp.I * (w.at(i, t) - u.at(j, t)) * s) * term(0, i, j, t)], mention=[s])
     shared = sized("w", D)
-    score = lambda s: complex_order.scores(
-        complex_order.encode(here + s, r, shared, theta), complex_order.encode(there + s, rho, shared, eta)
-    )
+    word = complex_order.encode
+    score = lambda s: complex_order.scores(word(here + s, r, shared, theta), word(there + s, rho, shared, eta))
     prove_equal(*entries(None, score(s), score(0)))
 
 

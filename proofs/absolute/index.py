@@ -72,19 +72,8 @@ RoPE | rotary.rope | yes | no: it rotates the word, and a word of zeros stays 0 
 
 TABLE, LONG, SHORT = symbols("P", 9, 2), np.arange(9), np.arange(4)
 WAVE = [symbols(name, 3) for name in ("r", "w", "theta")]
-ABSOLUTE = [
-    index.encode,
-    sinusoidal.encode,
-    learned.encode,
-    hierarchical.encode,
-    recurrent.encode,
-    floater.encode,
-    complex_order.encode,
-    shaw.embed,
-    t5.bias,
-    rope.rotate,
-    rope.tables,
-]
+ENCODINGS = (index, sinusoidal, learned, hierarchical, recurrent, floater, complex_order)
+ABSOLUTE = [*(system.encode for system in ENCODINGS), shaw.embed, t5.bias, rope.rotate, rope.tables]
 
 
 def anything(p):

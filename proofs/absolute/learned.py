@@ -57,10 +57,8 @@ def rows_count_from_one():
 def every_table_tells_positions_apart():
     """Different positions have different vectors, for any table."""
     first, second = learned.encode(np.array([0, 1]), np.array([[3, 4], [3, 4]]))
-    prove_that(
-        bool((first != second).any()),
-        counterexample=f"a table with equal rows: position 0 has {first}, position 1 has {second}",
-    )
+    witness = f"a table with equal rows: position 0 has {first}, position 1 has {second}"
+    prove_that(bool((first != second).any()), counterexample=witness)
 
 
 # row numbers

@@ -10,23 +10,7 @@ import sympy as sp
 
 from posref import pairing
 from posref.absolute import sinusoidal
-from proofs.kit import (
-    array,
-    example,
-    expression,
-    filled,
-    index,
-    is_zero,
-    pair,
-    prove_equal,
-    prove_that,
-    size,
-    sized,
-    summing,
-    symbol,
-    symbols,
-    theorem,
-)
+from proofs.kit import *
 
 DEFAULTS = {"divisor": "dim"}  # Vaswani et al., section 3.5
 
@@ -122,10 +106,8 @@ def similarity_falls_with_distance():
     p = sinusoidal.encode(np.arange(21), sinusoidal.frequencies(64), layout="half")
     similarity = (p @ p[0]).tolist()
     rise = next(k for k, (a, b) in enumerate(pairwise(similarity)) if b >= a)
-    prove_that(
-        similarity[rise + 1] < similarity[rise],
-        counterexample=f"k = {rise}: the sum is {similarity[rise]:.4f}, and at k = {rise + 1} it is {similarity[rise + 1]:.4f}",
-    )
+    witness = f"k = {rise}: the sum is {similarity[rise]:.4f}, and at k = {rise + 1} it is {similarity[rise + 1]:.4f}"
+    prove_that(similarity[rise + 1] < similarity[rise], counterexample=witness)
 
 
 @theorem(
@@ -301,9 +283,8 @@ def later_components_stay_above_zero():
     w = sinusoidal.frequencies(512)[116:]
     low = sinusoidal.encode(np.arange(200), w, layout="interleaved").min(axis=1)
     last = int(np.argmax(low < 0))
-    prove_that(
-        bool((low >= 0).all()), counterexample=f"position {last}: the least of them is {low[last]:.4f}, expected at least 0"
-    )
+    witness = f"position {last}: the least of them is {low[last]:.4f}, expected at least 0"
+    prove_that(bool((low >= 0).all()), counterexample=witness)
 
 
 @example(of=[sinusoidal.encode, sinusoidal.frequencies], sizes="d = 512, n = 100", argument="cos x >= 0 for 0 <= x <= pi / 2")
@@ -323,10 +304,8 @@ def range_of_later_components():
 def half_of_the_features():
     """The upper half of the features is the later one: features 0 to 231 hold a pair in [0, 1] too."""
     low = sinusoidal.encode(np.arange(100), sinusoidal.frequencies(512), layout="interleaved").min(axis=0)
-    prove_that(
-        bool((low[:232].reshape(116, 2).min(axis=1) >= 0).any()),
-        counterexample=f"pair 115: its least value is {low[230:232].min():.4f}, expected at least 0",
-    )
+    witness = f"pair 115: its least value is {low[230:232].min():.4f}, expected at least 0"
+    prove_that(bool((low[:232].reshape(116, 2).min(axis=1) >= 0).any()), counterexample=witness)
 
 
 @theorem(of=[sinusoidal.encode, pairing.join], sizes="all n, d", argument="sin(x)^2 <= x^2")
@@ -346,10 +325,8 @@ def later_components_near_zero_and_one():
 def later_components_converge():
     """All even features converge to 0 and all odd ones to 1 at every position: at 50000 the last two of 512 do to 0.1."""
     sine, cosine = sinusoidal.encode(np.array([50000]), sinusoidal.frequencies(512)[255:], layout="half")[0]
-    prove_that(
-        bool(abs(sine) < 0.1 and abs(cosine - 1) < 0.1),
-        counterexample=f"position 50000: the last two features are {sine:.4f} and {cosine:.4f}, expected 0 and 1",
-    )
+    witness = f"position 50000: the last two features are {sine:.4f} and {cosine:.4f}, expected 0 and 1"
+    prove_that(bool(abs(sine) < 0.1 and abs(cosine - 1) < 0.1), counterexample=witness)
 
 
 @theorem(of=[sinusoidal.encode, pairing.join], sizes="all n, d")
@@ -371,6 +348,5 @@ def small_relative_to_the_input():
     """The values are small relative to the input: p is no longer than words whose features have a deviation of 0.02."""
     p = sinusoidal.encode(np.array([7]), sinusoidal.frequencies(512), layout="half")[0]
     ratio = np.sqrt(p @ p) / (0.02 * np.sqrt(512))
-    prove_that(
-        bool(ratio <= 1), counterexample=f"position 7: p is {ratio:.2f} times as long as such a word, expected at most 1"
-    )
+    witness = f"position 7: p is {ratio:.2f} times as long as such a word, expected at most 1"
+    prove_that(bool(ratio <= 1), counterexample=witness)

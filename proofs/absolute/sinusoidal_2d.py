@@ -175,10 +175,8 @@ def the_mask_does_not_matter():
     """Normalized places of an image do not depend on whether its padding is masked."""
     mask = np.array([[True], [True], [False]])
     with_mask, without = (sinusoidal_2d.normalized(sinusoidal_2d.counted(m)) for m in (mask, mask | True))
-    prove_that(
-        with_mask[0, 0, 0] == without[0, 0, 0],
-        counterexample=f"the place (0, 0) is {with_mask[0, 0, 0]:.4f} with the mask, {without[0, 0, 0]:.4f} without",
-    )
+    witness = f"the place (0, 0) is {with_mask[0, 0, 0]:.4f} with the mask, {without[0, 0, 0]:.4f} without"
+    prove_that(with_mask[0, 0, 0] == without[0, 0, 0], counterexample=witness)
 
 
 @theorem(

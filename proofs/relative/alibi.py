@@ -72,9 +72,8 @@ def slopes_pinned():
         prove_that((1 - exponents).tolist() == [256 * step for step in steps(heads)], f"the exponents of {heads} heads")
     max_bias = symbol("max_bias", positive=True)
     for heads in (1, 3, 6, 12):
-        prove_equal(
-            alibi.slopes(heads, max_bias=max_bias), [sp.Pow(2, -max_bias.e * sp.Rational(step)) for step in steps(heads)]
-        )
+        stated = [sp.Pow(2, -max_bias.e * sp.Rational(step)) for step in steps(heads)]
+        prove_equal(alibi.slopes(heads, max_bias=max_bias), stated)
     for heads, exponents in ((3, (4, 8, 2)), (6, (2, 4, 6, 8, 1, 3))):
         prove_that(alibi.slopes(heads).tolist() == [2.0**-e for e in exponents], f"the slopes of {heads} heads with 8")
 
@@ -84,10 +83,8 @@ def slopes_are_sorted():
     """The slopes fall from head to head, as a user of TensorRT-LLM made them (12 heads)."""
     slopes = [float(each) for each in exactly(12)]
     rise = next(a for a, (x, y) in enumerate(pairwise(slopes)) if y >= x)
-    prove_that(
-        slopes[rise + 1] < slopes[rise],
-        counterexample=f"head {rise} has the slope {slopes[rise]:.4f}, head {rise + 1} has {slopes[rise + 1]:.4f}",
-    )
+    witness = f"head {rise} has the slope {slopes[rise]:.4f}, head {rise + 1} has {slopes[rise + 1]:.4f}"
+    prove_that(slopes[rise + 1] < slopes[rise], counterexample=witness)
 
 
 @slopes_pinned.claim("That is so for powers of two alone; other numbers interleave two sequences.")

@@ -392,7 +392,6 @@ def the_conventions_have_one_gradient():
     """The gradients do not depend on the convention."""
     g, q, k, q_r, k_r = (symbols(name, 1, rows, 1) for name, rows in (("g", 1), ("q", 1), ("k", 1), ("qr", 4), ("kr", 4)))
     at = np.array([[1]])
-    paper, released = (
-        deberta.scores_gradient(g, q, k, q_r, k_r, at, scale=1, convention=name) for name in ("paper", "released")
-    )
+    both = (deberta.scores_gradient(g, q, k, q_r, k_r, at, scale=1, convention=name) for name in ("paper", "released"))
+    paper, released = both
     prove_equal(paper.q_r, released.q_r)

@@ -60,19 +60,16 @@ def rows_pinned():
 
 
 rows_pinned.control_by("decomposed.rows", "sign", query_places=np.arange(3), key_places=np.arange(2), query_size=3, key_size=2)
-rows_pinned.control_by(
-    "decomposed.rows", "not_stretched", query_places=np.arange(2), key_places=np.arange(4), query_size=2, key_size=4
-)
+PLACES = {"query_places": np.arange(2), "key_places": np.arange(4)}
+rows_pinned.control_by("decomposed.rows", "not_stretched", **PLACES, query_size=2, key_size=4)
 
 
 @rows_pinned.claim("Three queries and two keys read rows 0 to 3 of five.")
 def every_row_is_used():
     """Every row of the table is read by some pair (3 queries, 2 keys)."""
     got = decomposed.rows(np.arange(3), np.arange(2), query_size=3, key_size=2)
-    prove_that(
-        sorted(set(got.ravel().tolist())) == list(range(5)),
-        counterexample=f"rows {sorted(set(got.ravel().tolist()))} are read, expected rows 0 to 4",
-    )
+    witness = f"rows {sorted(set(got.ravel().tolist()))} are read, expected rows 0 to 4"
+    prove_that(sorted(set(got.ravel().tolist())) == list(range(5)), counterexample=witness)
 
 
 @example(of=[decomposed.rows], sizes="all sizes up to 64 by 64")
@@ -90,9 +87,8 @@ def float32_is_enough():
     """float32 is enough for every grid (8 queries, 6 keys)."""
     exact = decomposed.rows(np.arange(8), np.arange(6), query_size=8, key_size=6)
     wrong = np.argwhere(ops._in_float32(np.arange(8), np.arange(6), 8, 6) != exact)
-    prove_that(
-        len(wrong) == 0, counterexample=f"{len(wrong)} of 48 rows differ, the first at query and key {wrong[0].tolist()}"
-    )
+    witness = f"{len(wrong)} of 48 rows differ, the first at query and key {wrong[0].tolist()}"
+    prove_that(len(wrong) == 0, counterexample=witness)
 
 
 # the terms
@@ -111,9 +107,7 @@ def pinned():
             prove_equal([got[a, i, j]], [definition(q[a, i], *rows)], mention=[q[a, i, 0]])
 
 
-SYMBOLS = dict(
-    zip(("q", "row_table", "column_table"), (symbols("q", 6, 2), symbols("R", 3, 2), symbols("C", 5, 2)), strict=True)
-)
+SYMBOLS = {"q": symbols("q", 6, 2), "row_table": symbols("R", 3, 2), "column_table": symbols("C", 5, 2)}
 SYMBOLS |= dict(zip(("rows", "columns"), between((2, 3), (2, 3)), strict=True))
 pinned.control_by("decomposed.bias", "sign", **SYMBOLS)
 pinned.control_by("decomposed.bias", "exchanged", **SYMBOLS)

@@ -230,9 +230,8 @@ def no_token_of_the_future():
 def visible_from_the_first_token_on():
     """A block is visible when its first token is not in the future."""
     visible = bool(indexer.block_mask(np.array([6]), np.array([3]), rate=2)[0, 0])
-    prove_that(
-        visible, counterexample=f"block 3 holds the tokens 6 and 7, the query is at 6: visible is {visible}, expected True"
-    )
+    witness = f"block 3 holds the tokens 6 and 7, the query is at 6: visible is {visible}, expected True"
+    prove_that(visible, counterexample=witness)
 
 
 @example(of=[indexer.unfinished_mask, attention.causal_mask], sizes="positions -10 .. 19, rates 1, 2, 5")

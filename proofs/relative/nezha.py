@@ -77,10 +77,8 @@ def table_pinned():
             zero = [0.0, 1.0] * (dim // 2)
             for convention, at in (("paper", k), ("released", 0)):
                 got = nezha.table(k, dim, convention=convention)
-                by_row = [
-                    nezha.encode(np.array(r - k), sinusoidal.frequencies(dim), max_distance=k, convention=convention)
-                    for r in range(2 * k + 1)
-                ]
+                w, rows = sinusoidal.frequencies(dim), range(2 * k + 1)
+                by_row = [nezha.encode(np.array(r - k), w, max_distance=k, convention=convention) for r in rows]
                 prove_that(got.tolist() == np.array(by_row).tolist(), f"rows for k = {k}, d = {dim}, {convention}")
                 prove_that(got[at].tolist() == zero, "the row of angle zero")
 
@@ -90,10 +88,8 @@ def begins_with_the_largest_offset():
     """Row 0 is the offset k, as a table for i - j has it."""
     last = nezha.encode(np.array(2), sinusoidal.frequencies(4), max_distance=2, convention="paper")
     first = nezha.table(2, 4, convention="paper")[0]
-    prove_that(
-        first.tolist() == last.tolist(),
-        counterexample=f"k = 2: row 0 is {first.round(4).tolist()}, the offset 2 is {last.round(4).tolist()}",
-    )
+    witness = f"k = 2: row 0 is {first.round(4).tolist()}, the offset 2 is {last.round(4).tolist()}"
+    prove_that(first.tolist() == last.tolist(), counterexample=witness)
 
 
 @theorem(

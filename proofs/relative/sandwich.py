@@ -109,7 +109,5 @@ def monotone():
     n = np.arange(200)
     steps = np.diff(sandwich.bias(n[:1], n, sandwich.frequencies(128), sandwich.slopes(1))[0, 0])
     rise = int(np.argmax(steps >= 0))
-    prove_that(
-        bool((steps < 0).all()),
-        counterexample=f"from distance {rise} to {rise + 1} the bias changes by {steps[rise]:+.4f}, expected less than 0",
-    )
+    witness = f"from distance {rise} to {rise + 1} the bias changes by {steps[rise]:+.4f}, expected less than 0"
+    prove_that(bool((steps < 0).all()), counterexample=witness)

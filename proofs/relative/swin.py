@@ -89,10 +89,8 @@ def the_stride_may_be_the_height():
     """The stride may be 2H - 1 as well (a window of 2 x 4)."""
     found = swin.rows(grid(2, 4), height=2, width=4)
     other = (found // 7) * 3 + found % 7
-    prove_that(
-        len(np.unique(other)) == len(np.unique(found)),
-        counterexample=f"a window of 2 x 4 has {len(np.unique(other))} rows, expected {len(np.unique(found))}",
-    )
+    witness = f"a window of 2 x 4 has {len(np.unique(other))} rows, expected {len(np.unique(found))}"
+    prove_that(len(np.unique(other)) == len(np.unique(found)), counterexample=witness)
 
 
 @theorem(of=[swin.rows_with_cls, swin.bias], sizes="six windows of 1 by 1 up to 4 by 5; every table")
@@ -199,15 +197,8 @@ def pinned_logarithmic():
             prove_equal(got, stated, mention=[b_2[0]])
 
 
-pinned_logarithmic.control_by(
-    "swin.logarithmic_bias",
-    "base_of_8",
-    coordinates=grid(1, 2),
-    w_1=array([[1, 1]]),
-    b_1=array([9]),
-    w_2=array([[1]]),
-    b_2=array([0]),
-)
+LAYERS = {"w_1": array([[1, 1]]), "b_1": array([9]), "w_2": array([[1]]), "b_2": array([0])}
+pinned_logarithmic.control_by("swin.logarithmic_bias", "base_of_8", coordinates=grid(1, 2), **LAYERS)
 
 
 @theorem(

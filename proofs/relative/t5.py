@@ -13,10 +13,7 @@ from posref.offsets import offsets
 from posref.relative import t5
 from proofs.kit import *
 
-DEFAULTS = {
-    "buckets": 32,  # Raffel et al., section 2.1
-    "max_distance": 128,
-}
+DEFAULTS = {"buckets": 32, "max_distance": 128}  # Raffel et al., section 2.1
 
 N, M, H, D = size("n"), size("m"), size("h"), size("d")
 
@@ -146,10 +143,8 @@ def increases_with_distance():
     """Other distances have other buckets."""
     got = t5.bucket(-np.arange(20), bidirectional=True).tolist()
     same = next(n for n, (a, b) in enumerate(pairwise(got)) if a >= b)
-    prove_that(
-        got[same] < got[same + 1],
-        counterexample=f"distance {same} has bucket {got[same]}, distance {same + 1} has bucket {got[same + 1]}",
-    )
+    witness = f"distance {same} has bucket {got[same]}, distance {same + 1} has bucket {got[same + 1]}"
+    prove_that(got[same] < got[same + 1], counterexample=witness)
 
 
 # the logarithm
@@ -269,10 +264,8 @@ def rounded_logarithms():
 def any_order_will_do():
     """float64 is fine enough for any order of the operations in the encoder."""
     wrong = {variant.__name__: wrong_at(variant, ENCODER, 53, range(1, 129)) for variant in VARIANTS}
-    prove_that(
-        not any(wrong.values()),
-        counterexample=f"wrong distances: {', '.join(f'{name} {at}' for name, at in wrong.items() if at)}, expected none",
-    )
+    witness = f"wrong distances: {', '.join(f'{name} {at}' for name, at in wrong.items() if at)}, expected none"
+    prove_that(not any(wrong.values()), counterexample=witness)
 
 
 @rounded_logarithms.claim("With 9 buckets and 128 float32 is right at ties where float64 is not.")

@@ -59,9 +59,8 @@ def distances_pinned():
                 for clamp in (None, 1, 2, 9):
                     got = xlnet.distances(n, m, attn_type=kind, clamp_len=clamp).tolist()
                     expected = [m - c for c in range(m + (n if kind == "bi" else 1))]
-                    prove_that(
-                        got == [min(max(o, -(clamp or 99)), clamp or 99) for o in expected], f"{n}, {m}, {kind}, {clamp}"
-                    )
+                    stated = [min(max(o, -(clamp or 99)), clamp or 99) for o in expected]
+                    prove_that(got == stated, f"{n}, {m}, {kind}, {clamp}")
                     shorter = transformer_xl.distances(n, m, bidirectional=kind == "bi", clamp_len=clamp).tolist()
                     prove_that(got[1:] == shorter, "one row more than Transformer-XL")
             pairs = {row(i, j, n, m) for i in range(n) for j in range(m)}
@@ -84,11 +83,8 @@ def segments_for_all_sizes():
         same = filled((N, M), truth)
         with assuming(*INSIDE):
             query = q.at(a, ROW, c)
-            products = (
-                (query + u.at(a, c)) * k.at(a, COL, c),
-                (query + v.at(a, c)) * r.at(a, at, c),
-                (query + s.at(a, c)) * e.at(kind, a, c),
-            )
+            factors = (u, k.at(a, COL, c)), (v, r.at(a, at, c)), (s, e.at(kind, a, c))
+            products = [(query + of.at(a, c)) * x for of, x in factors]
             got = xlnet.scores(q, k, r, e, u, v, s, same, scale=scale).at(a, ROW, COL)
             prove_equal([got], [scale.e * sum(sp.Sum(product, (c, 0, D - 1)) for product in products)], mention=[scale])
 
@@ -154,9 +150,8 @@ def without_segments_transformer_xl():
             plain = transformer_xl.scores(q, k, r[:, 1:rows], u, v, scale=1)
             got = xlnet.scores(q, k, r[:, :rows], 0 * e, u, v, s, pattern(n, m), scale=1)
             prove_equal(got, plain, mention=r[:, 1:rows])
-            prove_that(
-                not {x.e for x in r[:, 0].ravel()} & set().union(*(x.free_symbols for x in exprs(got))), "row 0 is unseen"
-            )
+            read = set().union(*(x.free_symbols for x in exprs(got)))
+            prove_that(not {x.e for x in r[:, 0].ravel()} & read, "row 0 is unseen")
         if m == 1:
             continue  # one key: nothing differs in a row
         one = xlnet.scores(q, k, r, e, u, v, s, np.full((n, m), True), scale=1)

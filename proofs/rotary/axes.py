@@ -140,10 +140,8 @@ def pinned_grid():
             expected.append([square // across * merge + inside // merge, square % across * merge + inside % merge])
         prove_equal(axes.grid(height, width, merge=merge), expected)
     for height, width in ((1, 2), (2, 4), (4, 2)):
-        expected = [
-            [sp.Rational(2 * (i // width) + 1, height) - 1, sp.Rational(2 * (i % width) + 1, width) - 1]
-            for i in range(height * width)
-        ]
+        centre = lambda i, n: sp.Rational(2 * i + 1, n) - 1
+        expected = [[centre(i // width, height), centre(i % width, width)] for i in range(height * width)]
         prove_equal(axes.centers(height, width), expected)
 
 

@@ -234,9 +234,8 @@ def mixed_at_the_start():
     axial = axes.angles(x, np.concatenate([f, f]), axes.sections(np.array([2, 2])))
     prove_equal((x @ generators.mixed(f, 0 * phi)[0]).ravel(), axial.ravel(), mention=[x[0, 1]])
     for t in range(2):
-        prove_equal(
-            [rope.frequencies(4, symbol("b", positive=True))[t]], [symbol("b", positive=True) ** sp.Rational(-4 * t, 8)]
-        )
+        b = symbol("b", positive=True)
+        prove_equal([rope.frequencies(4, b)[t]], [b ** sp.Rational(-4 * t, 8)])
 
 
 mixed_at_the_start.control_by("generators.mixed", "no_normal", magnitudes=symbols("f", 2), phi=symbols("phi", 1))
@@ -268,7 +267,5 @@ def liere_is_relative():
     one[0, 0, 1] = one[1, 1, 2] = 1
     here, there = scores_of_liere(one)
     apart = np.abs(here - there).max()
-    prove_that(
-        bool(apart < 1e-6),
-        counterexample=f"patches (0, 0), (1, 1) and (0, 1), (1, 2): the scores differ by {apart:.4f}, expected 0",
-    )
+    witness = f"patches (0, 0), (1, 1) and (0, 1), (1, 2): the scores differ by {apart:.4f}, expected 0"
+    prove_that(bool(apart < 1e-6), counterexample=witness)

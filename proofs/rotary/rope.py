@@ -207,15 +207,8 @@ def adjoint():
             prove_equal(*entries(None, dot(y, y), dot(x, x)))
 
 
-adjoint.control_by(
-    "rope.gradient",
-    "gradient_forward",
-    g=symbols("g", 1, 2),
-    positions=symbols("m", 1),
-    dim=2,
-    base=symbol("base", positive=True),
-    layout="half",
-)
+ONE_PAIR = {"g": symbols("g", 1, 2), "positions": symbols("m", 1), "dim": 2, "base": symbol("base", positive=True)}
+adjoint.control_by("rope.gradient", "gradient_forward", **ONE_PAIR, layout="half")
 
 
 @theorem(of=[rope.gradient, rope.rotate], sizes="d = 4, rotary_dim = 2, 4", as_written="formula")
@@ -531,7 +524,5 @@ def the_bound_is_monotone():
     cos, sin = rope.tables(np.arange(41), rope.frequencies(128))
     bound = np.hypot(cos.cumsum(axis=-1), sin.cumsum(axis=-1)).mean(axis=-1)
     rise = next(k for k, (a, b) in enumerate(pairwise(bound)) if b >= a)
-    prove_that(
-        bound[rise + 1] < bound[rise],
-        counterexample=f"offset {rise}: {bound[rise]:.4f}, offset {rise + 1}: {bound[rise + 1]:.4f}",
-    )
+    witness = f"offset {rise}: {bound[rise]:.4f}, offset {rise + 1}: {bound[rise + 1]:.4f}"
+    prove_that(bound[rise + 1] < bound[rise], counterexample=witness)

@@ -9,13 +9,7 @@ from posref import attention, pairing
 from posref.rotary import rope, scaling
 from proofs.kit import *
 
-DEFAULTS = {
-    "beta_fast": 32.0,  # YaRN
-    "beta_slow": 1.0,
-    "factor": 1,
-    "mscale": 1.0,
-    "ramp": "index",
-}
+DEFAULTS = {"beta_fast": 32.0, "beta_slow": 1.0, "factor": 1, "mscale": 1.0, "ramp": "index"}  # YaRN
 ROUNDS = {"proportional": "pinned_proportional", "yarn_range": "yarn_range_counts_turns"}
 BRANCHES_ON_NUMBERS = {"dynamic_length": "lengths_by_rule", "longrope_list": "lengths_by_rule"}
 
@@ -44,9 +38,8 @@ def _yarn(w, t, factor, m, along, start, end):
 
 
 def _llama3(w, t, factor, m, low, high, length):
-    turns = (
-        length * w / (2 * (np.pi if m is sp else m.pi))
-    )  # symbols meet the pi of the shipped code, which is any number to them
+    # symbols meet the pi of the shipped code, which is any number to them
+    turns = length * w / (2 * (np.pi if m is sp else m.pi))
     if turns < low:
         return w / factor
     if not turns < high:
@@ -132,9 +125,8 @@ def pinned_ntk():
         expected = [definition("ntk", w[t].e, t, factor=s.e, pairs=pairs) for t in range(pairs)]
         prove_equal(scaled, expected, mention=[s, w[1]])
         prove_equal([scaled[0], scaled[-1]], [w[0], w[-1] / s])
-        plain = array(
-            [z.e ** (-2 * t) * s.e ** sp.Rational(2 * t, dim - 2) for t in range(pairs)]
-        )  # z^dim is b s^(dim/(dim-2))
+        # z^dim is b s^(dim/(dim-2))
+        plain = array([z.e ** (-2 * t) * s.e ** sp.Rational(2 * t, dim - 2) for t in range(pairs)])
         with assuming(s.e >= 1):
             prove_equal(scaling.ntk(plain, factor=s), rope.frequencies(sp.Integer(dim), z**dim), mention=[z])
 
@@ -502,10 +494,8 @@ def lists_by_rule():
 def all_programs_take_one_list():
     """For a text of 100 tokens all programs take the short list."""
     given = {"length": 100, "original_length": 4096, "model_length": 131072}
-    prove_equal(
-        [int(scaling.longrope_list(rule, **given) == "short") for rule in ("transformers", "vllm", "llama.cpp", "mlx-lm")],
-        [1, 1, 1, 1],
-    )
+    rules = ("transformers", "vllm", "llama.cpp", "mlx-lm")
+    prove_equal([int(scaling.longrope_list(rule, **given) == "short") for rule in rules], [1, 1, 1, 1])
 
 
 @theorem(of=[scaling.dynamic_length], sizes="three calls")

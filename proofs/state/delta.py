@@ -37,14 +37,8 @@ def kept(gates, i, j, a):
 
 def text(n, d=2, d_v=1, features=2):
     """q, k, v, beta, gates of one head, and the state before."""
-    free = (
-        symbols("q", n, d),
-        symbols("k", n, d),
-        symbols("v", n, d_v),
-        symbols("b", n),
-        -symbols("g", n, features, positive=True),
-    )
-    return (*free, symbols("s", d, d_v))
+    free = symbols("q", n, d), symbols("k", n, d), symbols("v", n, d_v), symbols("b", n)
+    return (*free, -symbols("g", n, features, positive=True), symbols("s", d, d_v))
 
 
 def stated(q, k, v, beta, gates, s, scale):
@@ -102,9 +96,8 @@ def wy_pinned():
 
 wy_pinned.control_by("delta.wy", "w_without_gates", **{x: GIVEN[x] for x in NAMES[1:5]})
 wy_pinned.control_by("delta.wy", "u_without_gates", **{x: GIVEN[x] for x in NAMES[1:5]})
-wy_pinned.control_by(
-    "delta.wy", "first_order", **dict(zip(NAMES[1:5], [x[None] for x in text(3, 1, features=1)[1:5]], strict=True))
-)
+THREE = dict(zip(NAMES, [x[None] for x in text(3, 1, features=1)], strict=True))
+wy_pinned.control_by("delta.wy", "first_order", **{x: THREE[x] for x in NAMES[1:5]})
 
 
 @theorem(
