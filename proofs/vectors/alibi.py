@@ -36,16 +36,18 @@ bias key queries_left_aligned | m j has no query in it
 
 
 def vectors():
+    order = "sorted_slopes plain_geometric next_power"
     for heads, max_bias, mistakes in (
         (1, 8, "heads_from_zero"),
-        (3, 8, "sorted_slopes plain_geometric next_power"),
-        (6, 8, "sorted_slopes plain_geometric next_power"),
+        (3, 8, order),
+        (6, 8, order),
         (8, 8, "heads_from_zero"),
-        (12, 8, "sorted_slopes plain_geometric next_power"),
-        (12, 16, "sorted_slopes plain_geometric next_power max_bias_ignored"),
-        (112, 8, "sorted_slopes plain_geometric next_power"),
+        (12, 8, order),
+        (12, 16, f"{order} max_bias_ignored"),
+        (112, 8, order),
     ):
-        yield _slopes_case(heads, max_bias, mistakes)
+        id, params = f"alibi/slopes/h{heads}-b{max_bias}/slopes", {"heads": heads, "max_bias": max_bias}
+        yield case(id, "slopes", params, {}, _slopes(heads, max_bias), {"phase": _reach(heads, max_bias)}, mistakes)
     yield _shard(6, 3, 3)
     yield _shard(12, 4, 4, 16, " max_bias_ignored")
     yield _bias_case("square", 3, range(4), range(4), "signed", "sign absolute key_form sorted_slopes plain_geometric")
@@ -93,11 +95,6 @@ def _slopes(heads, max_bias=8):
 def _reach(heads, max_bias=8):
     """`phase` of the slopes: an exponential as in `growth`, or a rounded base to the power of up to 2h."""
     return [m * (growth(m) + 2 * heads) for m in _slopes(heads, max_bias)]
-
-
-def _slopes_case(heads, max_bias, mistakes):
-    id, params = f"alibi/slopes/h{heads}-b{max_bias}/slopes", {"heads": heads, "max_bias": max_bias}
-    return case(id, "slopes", params, {}, _slopes(heads, max_bias), {"phase": _reach(heads, max_bias)}, mistakes)
 
 
 def _shard(heads, first, count, max_bias=8, more=""):

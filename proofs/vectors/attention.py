@@ -307,12 +307,8 @@ def _derivative(of, flow, q, k, v, *, scale, seen, bias):
     slope = np.empty(at[of].shape, dtype=object)
     for place in np.ndindex(slope.shape):
         slope[place] = (moved(place, h) - moved(place, -h)) / (2 * h)
-    return _settled(slope)
-
-
-def _settled(slope):
-    """What is zero but for the error of the difference is zero."""
-    return np.frompyfunc(lambda x: mpmath.mpf(0) if abs(x) < mpmath.mpf(2) ** -100 else x, 1, 1)(slope)
+    slope[abs(slope) < mpmath.mpf(2) ** -100] = mpmath.mpf(0)  # what is zero but for the error of the difference
+    return slope
 
 
 def _gradient_sensitivities(flow, q, k, v, *, scale, seen, bias, models=tuple(MODELS)):

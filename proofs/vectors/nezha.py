@@ -32,10 +32,10 @@ REACH = (-131071, -65, -64, -63, -1, 0, 1, 2, 63, 64, 4097)
 
 
 def vectors():
-    every = "other_convention transposed half_layout cos_first no_clip clip_one_early"
+    every = "other_convention transposed half_layout cos_first no_clip clip_one_early width_of_the_model"
     for convention in nezha.CONVENTIONS:
-        yield _table(convention, 3, 6)
-        yield _encode(convention, 64, 16, every + " width_of_the_model")
+        yield _plain("table", convention, 3, 6, range(-3, 4), every.replace(" no_clip", ""), {})
+        yield _plain("encode", convention, 64, 16, REACH, every, {"offsets": list(REACH)})
         yield _attend(convention, "chunk", [1, 4], "other_convention transposed no_value_term value_transposed")
         yield _attend(convention, "far", FAR[3:], NARROW + " positions_ignored", FAR)
         rows = "queries_and_keys_swapped positions_shared_across_batch wrong_axis keys_of_the_first_batch_row"
@@ -61,15 +61,6 @@ def _vectors(reach, k, dim, convention):
 def _plain(op, convention, k, dim, reach, mistakes, tensors):
     params = {"dim": dim, "max_distance": k, "convention": convention}
     return case(f"nezha/{convention}/d{dim}-k{k}/{op}", op, params, tensors, *_vectors(reach, k, dim, convention), mistakes)
-
-
-def _table(convention, k, dim):
-    mistakes = "other_convention transposed half_layout cos_first clip_one_early width_of_the_model"
-    return _plain("table", convention, k, dim, range(-k, k + 1), mistakes, {})
-
-
-def _encode(convention, k, dim, mistakes):
-    return _plain("encode", convention, k, dim, REACH, mistakes, {"offsets": list(REACH)})
 
 
 def _attend(convention, probe, queries, mistakes, keys=tuple(range(5)), scale=0.5, models=None, **rules):

@@ -106,13 +106,13 @@ def _encode(name, positions, dim, layout, side, *, base=10000, x=None, **rest):
     return case(f"pope/{layout}-{side}/d{dim}/{name}", "encode", params, tensors, *answer, **rest)
 
 
-def _scores(name, queries, keys, dim, *, base=10000, scale=0.5, x=None, **rest):
+def _scores(name, queries, keys, dim, *, base=10000, x=None, **rest):
     queries, keys = np.array(queries), np.array(keys)
     batch = len(queries) if queries.ndim > 1 else 1
     q, k = painted((batch, 2, queries.shape[-1], dim), 1), painted((batch, 2, keys.shape[-1], dim), 2)
     q, k = (q, k) if x is None else (x, x[..., ::-1])
     sides = (q, queries, "query"), (k, keys, "key")
     pairs = [stored(*_encoded(x, positions, dim, base, side, "half")) for x, positions, side in sides]
-    params = {"dim": dim, "base": float(base), "scale": scale}
+    params = {"dim": dim, "base": float(base), "scale": 0.5}
     tensors = {"q": q, "k": k, "queries": queries, "keys": keys, "phases": _phases(dim)}
-    return case(f"pope/scores/d{dim}/{name}", "scores", params, tensors, *dot(*pairs, scale), **rest)
+    return case(f"pope/scores/d{dim}/{name}", "scores", params, tensors, *dot(*pairs, 0.5), **rest)

@@ -69,11 +69,11 @@ def vectors():
     yield _gradient("relative_key_query", "key_table", one_text=True)
 
 
-def _rows(queries, keys, k):
+def _rows(queries, keys):
     """The row of the table for every pair: `(batch or 1, 1, n_query, n_key)`."""
     queries, keys = np.atleast_2d(queries), np.atleast_2d(keys)
     at = keys[:, None, None, :] - queries[:, None, :, None]
-    return np.vectorize(lambda o: clipped(o, -k, k) + k)(at)
+    return np.vectorize(lambda o: clipped(o, -2, 2) + 2)(at)
 
 
 def _by_row(products, at):
@@ -108,7 +108,7 @@ def _scores(probe, queries, keys, variant, mistakes, heads=False, small=False, o
     scale, table = mpmath.mpf(3) / 16 if small else mpmath.mpf(1) / 2, painted((of_q[1], 5, 4) if heads else (5, 4), 4)
     q, k = painted(of_q, 1), painted(of_k, 2)
 
-    result = _all_scores(q, k, table, _rows(queries, keys, 2), scale, variant)
+    result = _all_scores(q, k, table, _rows(queries, keys), scale, variant)
     if one_text:
         q, k, result = q[0], k[0], rearranged(lambda x: x[0], result)
     params = {"variant": variant, "scale": float(scale)}
@@ -121,7 +121,7 @@ def _attend(probe, queries, mistakes, causal, heads=False, values=True, keys=tup
     scale, lead = mpmath.mpf(given.get("scale", 3 / 16 if small else 1 / 2)), of_q[1:2] if heads else ()
     q, k, v = painted(of_q, 1), painted(of_k, 2), painted(of_k, 6)
     table, value_table = painted((*lead, 5, 4), 4), painted((*lead, 5, 4), 8)
-    at = _rows(queries, keys, 2)
+    at = _rows(queries, keys)
     mask = (keys[..., None, :] <= queries[..., None]).reshape(-1, 1, *at.shape[2:]) | (not causal)
     weights = weighted(_all_scores(q, k, table, at, scale, "relative_key"), mask, models=models)
     result = average(weights, exact(v))
@@ -139,7 +139,7 @@ def _gradient(variant, of, places=False, one_text=False, at=None):
     queries, keys = (queries, keys) if at is None else (at[None, 1:3], at[None])
     (batch, n), m, table, scale = queries.shape, keys.shape[-1], painted((5, 4), 6), 0.1875 if places else 0.375
     q, k, flow = painted((batch, 2, n, 4), 1), painted((batch, 2, m, 4), 2), painted((batch, 2, n, m), 9)
-    at, suffix = _rows(queries, keys, 2)[:, 0], "" if at is None else "-negative"
+    at, suffix = _rows(queries, keys)[:, 0], "" if at is None else "-negative"
 
     def loss(flow, q, k, key_table):
         found = mpmath.mpf(0)

@@ -47,14 +47,8 @@ def vectors():
     yield _attend("released", "no_reset no_mask mask_inverted", padded, mpmath.mpf(3) / 16)
 
 
-def _heads(how, size=TOKENS):
-    """An object array of how(head, i, j)."""
-    return every(how, 3, size, size)
-
-
 def _positional(probe, mistakes):
     p, u_q, u_k = painted((TOKENS, 6), 1), painted((3, 6, 8), 2), painted((3, 6, 8), 4)
-
     queries, keys = (dot(exact(p[None]), exact(np.swapaxes(u, -1, -2))) for u in (u_q, u_k))
     id = f"tupe/untied/h3-d6-e8/positional-{probe}"
     return case(id, "positional", {"scale": 0.25}, {"p": p, "u_q": u_q, "u_k": u_k}, *dot(queries, keys, SCALE), mistakes)
@@ -62,7 +56,7 @@ def _positional(probe, mistakes):
 
 def _resets(t, theta_1, theta_2):
     """Eq. (9) for every head; t may carry anything that numpy can index."""
-    return _heads(lambda h, i, j: reset(t[h, i, j], theta_1[h], theta_2[h], i, j))
+    return every(lambda h, i, j: reset(t[h, i, j], theta_1[h], theta_2[h], i, j), 3, TOKENS, TOKENS)
 
 
 def _parts():
@@ -113,7 +107,6 @@ def _attend(convention, mistakes, seen=None, scale=SCALE, models=tuple(MODELS)):
     batch = 2 if len(models) > 2 else 1
     q, k, v = (painted((batch, 3, TOKENS, d), tag) / by for d, tag, by in ((8, 1, 4), (8, 2, 1), (4, 4, 1)))
     t, b, one, two = _parts()
-
     scores = _all_scores(q, k, t, one, two, b, convention, scale)
     result = average(softmax(scores, None if seen is None else seen != 0, models=models), exact(v))
     tensors = {"q": q, "k": k, "v": v, "t": t, "theta_1": one, "theta_2": two, "b": b}
