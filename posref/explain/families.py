@@ -1032,6 +1032,10 @@ FAMILIES |= {name: {"like": row} for row, names in LIKE.items() for name in name
 FAMILIES |= {name: {"like": row, "norm": "before"} for row, names in NORMED.items() for name in names.split()}
 FAMILIES |= {name: {"like": row, "asks": False} for row, names in CODECS.items() for name in names.split()}
 FAMILIES["apertus"]["without"] = APERTUS_ROPE
+FAMILIES["idefics"] |= {
+    "forward": "position_ids.padded(mask, filler=1)",
+    "sees": {"": "before each (cross_layer_interval)th layer, from 0 on, tokens read those of pictures, without position"},
+}
 FAMILIES |= {name: {"like": "axial"} for name in AXIAL_TYPES.split()}
 FAMILIES |= {name: {"like": "axial", "learned_first": True} for name in ("mlcd", "mlcd_vision_model")}
 FAMILIES["lfm3_vl_vision"] = {"like": "axial", "kinds": {"rule": "lfm3_vl_vision"}, "norm": "before"}

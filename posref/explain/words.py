@@ -318,7 +318,7 @@ def length_words(group):
 COUNTED = {  # what an expression of posref.explain.positions says
     "arange(n)": "0, 1, 2, ..; padding is counted",
     "arange(n) - (~mask).sum()": "0, 1, 2, .. less the number of padded ones, which stand first",
-    "position_ids.padded(mask, filler=0)": "the tokens of the mask are counted from 0; padding has 0",
+    **{f"position_ids.padded(mask, filler={i})": f"the tokens of the mask are counted from 0; padding has {i}" for i in (0, 1)},
     "learned.position_ids(mask, convention='opt')": "the tokens of the mask are counted from 2; padding has 1",
 }
 

@@ -986,7 +986,8 @@ def counting(model_type):
     for turn in record.turns:
         layer = said.get(place(turn.layer, stacks, said))
         if layer is not None and layer["positions"] and "indexer" not in turn.layer and "compressor" not in turn.layer:
-            yield from rotation(layer, turn, [])
+            counted = eval(layer["positions"]["forward"], {"arange": np.arange, "n": len(ids), "mask": mask > 0, **COUNTERS})
+            yield from rotation({**layer, "counted": counted}, turn, [])
     for call in record.attentions:
         key = place(call.layer, stacks, said)
         yield from (f"layer {named(key)}: {words}" for words in padding(said.get(key), call, mask > 0, record))
@@ -1023,7 +1024,14 @@ def decoding(model_type, cached=6):
     for call in record.attentions:
         layer = said.get(place(call.layer, set(), said))
         expected = layer and expected_mask(layer, models.TOKENS, models.TOKENS)
-        if expected is None or call.mask is None or layer["selected"] or layer["compressed"] or layer["mask_unknown"]:
+        if (
+            expected is None
+            or call.mask is None
+            or CROSS.search(call.layer)
+            or layer["selected"]
+            or layer["compressed"]
+            or layer["mask_unknown"]
+        ):
             continue
         visible = seen_by(call.mask)
         if not np.array_equal(visible, expected[cached:, models.TOKENS - visible.shape[-1] :]):
@@ -1106,7 +1114,7 @@ def explained_angles(layer, turn):
         pairs = zip(layer["axes"], frequencies, strict=True)
         return np.stack([layer["coordinates"][axis] * w for axis, w in pairs], axis=-1)
     if layer["positions"]["forward"]:
-        return (layer.get("cached", 0) + np.arange(turn.before.shape[-2]))[:, None] * frequencies
+        return layer.get("counted", layer.get("cached", 0) + np.arange(turn.before.shape[-2]))[:, None] * frequencies
     at = coordinates(layer, turn)
     return np.stack([at[axis] * w for axis, w in zip(layer["axes"], frequencies, strict=True)], axis=-1)
 

@@ -116,13 +116,13 @@ SPECIAL = {  # what a class needs beside its sizes
     "granitemoehybrid": {"layer_types": ["linear_attention"] * 6 + ["full_attention"] * 7},
     **{name: {"time_step_min": 0.001} for name in ("mamba", "falcon_mamba")},
     "step3p5": {"layer_types": (["full_attention"] + ["sliding_attention"] * 3) * 3 + ["full_attention"]}
-    | settings("sliding_window=5 num_attention_groups=2 num_sliding_attention_heads=4"),
-    "diffusion_gemma_text": {"num_experts": 4, "top_k_experts": 2, "num_experts_per_tok": 2},
+    | settings("sliding_window=5 num_attention_groups=2 num_sliding_attention_heads=4 moe_top_k=2"),
+    "deepseek_ocr2_text": {"mlp_layer_types": ["dense"] * LAYERS},
+    "diffusion_gemma_text": {"moe_intermediate_size": 16, "num_experts": 4, "top_k_experts": 2, "num_experts_per_tok": 2},
     "inkling_text": settings("""
         log_scaling_n_floor=4 rel_extent=7 swa_num_attention_heads=8 swa_num_key_value_heads=4 swa_head_dim=8
         initializer_range=1.0
     """),
-    "dots3_note_vision_encoder": {"num_hidden_layers": 43},
     "cohere_compass_text": {
         "rope_parameters": {kind: WHOLE["rope_parameters"] for kind in ("full_attention", "sliding_attention")}
     },
@@ -182,6 +182,10 @@ SPECIAL = {  # what a class needs beside its sizes
         nemo_conv_channels=16
     """),
     "lilt": {"hidden_size": 96},
+    "unlimited_ocr_text": {"num_key_value_heads": 4},
+    "dots3_note_vision_encoder": {"num_hidden_layers": 42, "adapter_in_dim": 64},
+    "granite_docling_vision": {"patch_size": 8},
+    "kyutai_speech_to_text": {"audio_pad_token_id": 3},
     "moshi_depth": {"num_codebooks": TOKENS, "audio_vocab_size": 64, "max_position_embeddings": TOKENS},
     "tvp": {"num_frames": 2, "max_img_size": 192, "visual_prompt_size": 32}
     | {"backbone_config": {"model_type": "resnet", "out_features": ["stage4"], "hidden_sizes": [8, 8, 16, 16]}},
@@ -234,6 +238,7 @@ SPECIAL = {  # what a class needs beside its sizes
 }
 STACKS_ALONE = {  # the stack that is described apart from the other parts of its model
     "cohere_asr": "CohereAsrDecoder",
+    "csm": "CsmBackboneModel",
     "moonshine_streaming": "MoonshineStreamingDecoder",
     "pp_chart2table_vision": "GotOcr2VisionEncoder",
     "videomae": "VideoMAEForPreTraining",
@@ -244,6 +249,7 @@ CROSSING = (
     "blip_2_qformer musicgen_decoder canary_decoder cohere_asr moonshine_streaming instructblip_qformer "
     "instructblipvideo_qformer pix2struct_text_model pp_formulanet_text trocr blip_text_model"
 )
+CODEBOOKS = {"csm": 32, "kyutai_speech_to_text": 33}
 ANY_PICTURE = ("dinov3_vit", "step3p5_vision", "pixtral", *HYBRID_ENCODERS.split())  # which take a picture that is no square
 NORM = re.compile(r"^(q|k|qk|query|key|q_b|kv)_?(layer)?_?norms?$")
 POSITIONS = re.compile(
@@ -569,6 +575,14 @@ def inputs_of(model):
         inputs["audio_mel_mask"] = torch.zeros(1, 96, dtype=torch.bool)
     if configuration.model_type == "tvp":
         inputs["pixel_values"] = torch.randn(1, configuration.num_frames, 3, *2 * [configuration.max_img_size])
+    if "feature_lens" in names:
+        inputs = {"input_features": torch.randn(configuration.num_mel_bins, 48), "feature_lens": torch.tensor([48])}
+    if configuration.model_type in CODEBOOKS:  # a row of tokens for each codebook, side by side
+        inputs["input_ids"] = ids[..., None].repeat(1, 1, CODEBOOKS[configuration.model_type])
+    if configuration.model_type == "mgp-str":
+        inputs["pixel_values"] = torch.randn(1, 3, *configuration.image_size)
+    if configuration.model_type == "idefics":
+        inputs |= {"image_encoder_embeddings": torch.randn(1, 1, 4, 64), "image_attention_mask": torch.ones(1, 1, 1)}
     if configuration.model_type == "speecht5":
         inputs = {name: torch.randn(1, TOKENS, configuration.hidden_size) for name in ("input_values", "decoder_input_values")}
     if "vision_pos_embeds" in names:
@@ -611,6 +625,8 @@ def inputs_of(model):
         frames = 2 if configuration.model_type == "minimax_m3_vl_vision" else 1
         inputs[grid] = torch.tensor([[frames, *GRID]])
         inputs[first] = torch.randn(24 * frames, *_patch(model))
+        if configuration.model_type == "paddleocr_vl_vision":
+            inputs[first] = inputs[first].reshape(1, 24, 3, *2 * [configuration.patch_size])
         if configuration.model_type == "inkling2_vision":
             inputs[first] = inputs[first].reshape(24, configuration.patch_size, -1, 3)
         if "merge_sizes" in names:
@@ -657,7 +673,8 @@ def _patch(model):
     weights = {
         name: weight for name, weight in model.named_parameters() if re.search("patch|^embed", name) and weight.ndim >= 2
     }
-    weight = next((weights[name] for name in weights if "proj" in name), next(iter(weights.values())))
+    named = (weights[name] for name in weights if re.search(r"proj|patch_embedding\.weight", name))
+    weight = next(named, next(iter(weights.values())))
     return weight.shape[1:] if type(model).__name__.startswith("Kimi") else (weight[0].numel(),)
 
 
@@ -930,6 +947,8 @@ def _watch_attention(record, path):
         def call(module, query, key, value, *rest, **keywords):
             result = attend(module, query, key, value, *rest, **keywords)
             mask = keywords.pop("attention_mask", None) if not rest else rest[0]
+            if torch.is_tensor(mask) and mask.ndim == 4 and mask.shape[2] == 1:  # one row for all queries
+                mask = mask.expand(-1, -1, query.shape[-2], -1)
             arrays = [_array(x) if torch.is_tensor(x) else None for x in (query, key, value, mask)]
             record.attentions.append(Attention(path[-1], module, *arrays, keywords, _array(result[0])))
             return result
