@@ -368,7 +368,6 @@ ANSWERED = """
 1 | check my_ops:half @64 --schedule linear --factor 4 | unscaled
 0 | check my_ops:partial --as rope --dim 16 --rotary-dim 8 --layout half --exponent-dim 16 | ok
 1 | check my_ops:partial --as rope --dim 16 --rotary-dim 8 --layout half | exponent_head_dim: theta_t = base^(-2t/head_dim)
-1 | check my_ops:queries_and_keys @half | a check calls fn(x, positions): wrap it
 1 | check my_ops:queries_and_keys @half | lambda x, positions: fn(x, x, positions)[0].
 0 | aliases | rotate_half
 0 | aliases --json | rotate_half
@@ -519,9 +518,7 @@ def test_user_code_that_leaves(shell):
 
 def test_an_interrupt_is_one_line(shell):
     code, out, err = shell("check", "unruly:interrupted", *HALF)
-    assert code == 130
-    assert out == ""
-    assert err.splitlines()[-1] == "posref: interrupted"
+    assert (code, out, err.splitlines()[-1]) == (130, "", "posref: interrupted")
 
 
 @pytest.mark.whole
@@ -726,9 +723,9 @@ MEANT = {
 }
 
 
-@pytest.mark.parametrize(("word", "system"), [(word, system) for system, words in MEANT.items() for word in words.split(", ")])
-def test_the_words_of_the_field_find_a_system(word, system):
-    assert finding.meant(word) == [system]
+@pytest.mark.parametrize("system", MEANT)
+def test_the_words_of_the_field_find_a_system(system):
+    assert [word for word in MEANT[system].split(", ") if finding.meant(word) != [system]] == []
 
 
 def test_find_and_show_take_a_word(capsys):
@@ -744,7 +741,7 @@ def test_find_and_show_take_a_word(capsys):
     assert "posref find llama" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", ["jamba", "falcon h1", "falcon mamba", "nemotron", "recurrent gemma", "kimi linear"])
+@pytest.mark.parametrize("words", ["jamba", "falcon h1", "recurrent gemma"])
 def test_find_names_the_state_of_a_model_first(words, capsys):
     assert cli.main(["find", *words.split()]) == 0
     assert capsys.readouterr().out.startswith("state.")

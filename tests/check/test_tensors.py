@@ -48,8 +48,8 @@ FILES = {  # by suffix: (what is wrong, bytes, zeros that follow, words of the r
         ("axes", npy((1,) * 40), 8, "whole sizes of at most 32 axes"),
     ],
     ".npz": [
-        ("numbers", npz(npy((2**22,)), 2**25), 0, r"holds shape \(4194304,\), expected \(8, 8\)"),
-        ("header", npz(npy(SHAPE, header=2**24, version=2), 2**25), 0, "its header has 16777216 bytes, at most 10000"),
+        ("numbers", npz(npy((2**20,)), 2**23), 0, r"holds shape \(1048576,\), expected \(8, 8\)"),
+        ("header", npz(npy(SHAPE, header=2**22, version=2), 2**23), 0, "its header has 4194304 bytes, at most 10000"),
         ("archive", npz(npy(SHAPE), 512), 2**30, "it has 10737.* bytes, at most 1049600 are read"),
         ("cut", npz(npy(SHAPE), 511), 0, "its numbers should have 512 bytes and have 511"),
         ("checksum", npz(npy(SHAPE), 512, zipfile.ZIP_STORED).replace(bytes(512), b"\1" * 512), 0, "Bad CRC-32"),
