@@ -485,7 +485,7 @@ def shares(case, stated=units):
 
 @example(
     of=[fast._attend, fast._attend_few, fast._score, fast._meet, fast._gather],
-    sizes="lanes 64, tiles of 64, and of 2048 for few queries; up to 2052 keys, 30 features; a bias, a cap, causal",
+    sizes="lanes and tiles as compiled; up to 2052 keys, 30 features; a bias, a cap, causal",
     silent=SILENT,
 )
 def the_bound_covers_every_operation():
