@@ -240,7 +240,7 @@ def _entry(result: Any, of: Any) -> Any:
 
 
 def parameters_of(fn: Any) -> list[inspect.Parameter]:
-    """The parameters of a function, or of what a module of torch calls; none of a function that does not say."""
+    """The parameters of a function, or of the forward of a torch module; no parameters where Python knows no signature."""
     try:
         return [*inspect.signature(fn.forward if callable(getattr(fn, "forward", None)) else fn).parameters.values()]
     except (TypeError, ValueError):

@@ -95,7 +95,7 @@ class Question:
 
     @cached_property
     def kind(self) -> str:
-        """The kind of the right answer's dtype: "b" of booleans, "i" or "u" of whole numbers, "f" of numbers."""
+        """The kind of the right answer's dtype: "b" of booleans, "i" or "u" of whole numbers, "f" of floating-point numbers."""
         return np.asarray(self.op.spec(**self.a)).dtype.kind
 
     @cached_property

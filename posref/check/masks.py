@@ -193,7 +193,7 @@ def _of_chunks(question: Question) -> dict[str, Quantity]:
 
 
 def _sides(of: Callable[[Arguments, tuple[int, ...]], tuple[Any, Any]]) -> tuple[Quantity, Quantity, Quantity]:
-    """What keys have less what queries have, and each alone."""
+    """A quantity of the key minus that of the query, then the quantity of each alone."""
     return lambda *x: np.subtract(*of(*x)), lambda *x: of(*x)[0], lambda *x: of(*x)[1]
 
 
@@ -212,7 +212,7 @@ def _lines(a: Arguments, shape: tuple[int, ...]) -> tuple[Any, Any]:
 
 
 def _labels(name: str, a: Arguments, shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """The number of each key and of each query: as given, or which of several lengths it lies in."""
+    """The number of each key and of each query: the given number, or the number of the part that holds the key or query."""
     x = a[name] if a[name].size == shape[-1] else np.repeat(np.arange(a[name].size), a[name])
     return x, x[:, None]
 
@@ -223,7 +223,7 @@ def _beyond(name: str, side: int, a: Arguments, shape: tuple[int, ...]) -> Any:
 
 
 def _parts_apart(of: Any, size: Any, a: Arguments, shape: tuple[int, ...]) -> Any:
-    """By a number, or by the setting of that name."""
+    """How many parts lie between query and key; `size` is the size of a part, or the setting with this size."""
     key, query = of(a, shape)
     return key // a.get(size, size) - query // a.get(size, size)
 

@@ -62,7 +62,7 @@ class Report:
         self.checks.append(Check(name, "skipped", detail))
 
     def found(self, name: str, sentence: str, remedy: str) -> None:
-        """What explains the output, with what to do."""
+        """Add a finding that explains the output, and its remedy to the advice."""
         self.diagnosis.append(Finding(name, sentence, remedy))
         self.advice.append(remedy)
 

@@ -19,8 +19,8 @@ A row says what a configuration does not: `like` another row, then what differs.
     without     what stands there where a file has none
     forward     the positions that the module takes, where they are not 0, 1, 2, ..
     kinds       rule of the layers (posref.explain.layer_kinds); layers: the key that counts them, where it is another one
-    window      which kinds see a window: its key, what is added to it, whether it reaches to both sides; after: the same of
-                later keys
+    window      which kinds see a window: its key, what is added to it, whether it reaches to both sides; after: the
+                key that counts later keys, and what is added to it
     stretched   kinds whose patches are counted so that the columns of the picture have the places of those of one window
     nope        which kinds do not rotate, or the key of a list
     class       the type whose code transformers has, where transformers has no type of this name
@@ -34,15 +34,15 @@ A row says what a configuration does not: `like` another row, then what differs.
     decoder_if  the key of the file that makes an encoder a decoder
     asks        False where generate() never gives this module positions
     keys_times  a number that multiplies keys before their product with queries
-    around      of distances: keys of the size of a chunk, and of the keys that a query sees to the left and to the right
-    long_window the window of every second layer with a window, where no key says its own
+    around      three keys of the file: how many tokens a chunk has, and how many keys a query sees to the left and to the right
+    long_window the window of every second layer with a window, unless the file has per_layer_config
     norm        of queries and keys, not of latents they are made of: before or after the rotation; norm_if: a boolean key of
                 the file that decides it; norm_of: "turned" layers alone, or kinds
     indexer     how it reads pairs; shared_selection: the file says which layers have none and take the keys of the last one
     grid        of Swin: keys of the sides of the picture and of a patch; stages: equal, where no stage merges patches
     shifts      of windows: everywhere, or in no layer that one window covers: by the picture, by the file's image_size, or by
                 one picture, where all have one size
-    file        the part of modeling_FILE.py that is not the module's name, or a whole name with .py
+    file        FILE of modeling_FILE.py where it is not the module's name, or a whole file name that ends in .py
     cached      positions after a cache, for models that do not continue the count
     state       layers that keep a state (posref.explain.state_layers): the op of posref.state, formulas of its arguments in the
                 trained numbers, sizes, and the convolution before it
@@ -65,7 +65,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     table       rows of the table where the file says none
     fewer_heads how many times fewer heads there are than the file says, of the same width
     vectors     of Shaw: keys of the largest offset to the left and to the right, and which offset; beyond: 0, where
-                larger offsets have no vector; fewer: how many there are fewer to the left
+                larger offsets have no vector; fewer: how much smaller the largest offset to the left is than its key says
     patches     which rows patches have, where it is not one each
     sees        per stack, which keys a query sees beside those of the mask; mask: why it is not described
     encoding_if  keys of the file, and what the first that is set makes of `encoding`; encoding_else: where none is
@@ -532,7 +532,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         },
         "norm": "before",
         "causal": False,
-        "patches": "row and column of each patch, which the processor counts; tokens of a text have their place on both axes",
+        "patches": "row and column of each patch, counted by the processor; a token of a text has equal positions on both axes",
     },
     "zaya": {
         "like": "llama",
@@ -1034,7 +1034,7 @@ FAMILIES |= {name: {"like": row, "asks": False} for row, names in CODECS.items()
 FAMILIES["apertus"]["without"] = APERTUS_ROPE
 FAMILIES["idefics"] |= {
     "forward": "position_ids.padded(mask, filler=1)",
-    "sees": {"": "before each (cross_layer_interval)th layer, from 0 on, tokens read those of pictures, without position"},
+    "sees": {"": "before layers 0, n, 2 n, .. (n: cross_layer_interval), tokens attend to pictures, without position"},
 }
 FAMILIES |= {name: {"like": "axial"} for name in AXIAL_TYPES.split()}
 FAMILIES |= {name: {"like": "axial", "learned_first": True} for name in ("mlcd", "mlcd_vision_model")}
@@ -1165,8 +1165,8 @@ FAMILIES |= {
         "kinds": {"keys": ()},
         "causal": None,
         "asks": False,
-        "mask": "not described: earlier codebooks where attention_mask is given; without it eager attention hides nothing. "
-        "Each codebook has projections of its own, which order them (modeling_moshi.py)",
+        "mask": "not described: with attention_mask no codebook sees a later codebook; without attention_mask eager attention "
+        "hides nothing. Each codebook has its own projections, so the codebooks are ordered (modeling_moshi.py)",
     },
     "vjepa2": {
         "like": "learned",
@@ -1327,13 +1327,13 @@ FAMILIES |= {
     "lilt": {
         "like": "learned_roberta",
         "also": "layout_stream",
-        "text": "in both streams; that of boxes also reads tables of x0, y0, x1, y1, height and width of the box of a token",
+        "text": "in both streams; the stream of boxes also reads tables of x0, y0, x1, y1, height and width of each box",
     },
     "bros": {"like": "learned", "also": "box_offsets", "only": {"is_decoder": (False,)}},
     "tvp": {
         "like": "learned",
-        "text": "counted from 0; 10 trained tokens, which stand before them, have no row; a place of the picture, which is the "
-        "mean of all frames, has the row of its row and the row of its column, of two other tables",
+        "text": "counted from 0; the 10 trained tokens before the text have no row; a place of the picture, which is the mean "
+        "of all frames, reads two other tables, one by its row and one by its column",
     },
     "mpnet": {"like": "learned_roberta", "also": "t5", "only": {"relative_attention_num_buckets": (32,)}},
     "pix2struct_vision_model": {
@@ -1449,7 +1449,7 @@ FAMILIES |= {
         "stacks": "phi4_audio",
         "chunk": 500,
         "only": {"bias_symmetric": (False,), "chunk_size": (-1,)},
-        "sees": {"": "padding is not hidden: 1 is added to each score of a token, and 0 to that of padding"},
+        "sees": {"": "padding is not hidden: 1 is added to the scores of keys that are tokens, 0 to the scores of padding"},
     },
     "wav2vec2-conformer": {"like": "conformer", "only": {"position_embeddings_type": ("relative",)}},
     "fastspeech2_conformer": {"like": "conformer", "stacks": "fastspeech2", "cross": False},

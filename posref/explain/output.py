@@ -112,7 +112,7 @@ def place(group):
 
 
 def of_a_picture(group):
-    """Whether these layers rotate by rows and columns alone."""
+    """Whether these layers rotate by the axes of a picture or a video, not by positions in a text."""
     return bool(group.axes) and not group.positions["forward"]
 
 
@@ -165,7 +165,7 @@ def _written(group):
     """The group, if code of one table and one position per token is its rotation; ValueError that says what it is instead."""
     if group.axes:
         raise ValueError(
-            f"tokens of these layers have {len({*group.axes})} positions (axes {group.order}): the code printed here has one; "
+            f"tokens of these layers have {len({*group.axes})} positions (axes {group.order}): the printed code takes one; "
             "posref.rotary.axes computes this rotation"
         )
     if group.frequencies_long is not None:

@@ -268,7 +268,7 @@ def _step3p5(settings, kinds):
 
 
 def _filled(settings, kinds):
-    """The dictionary of each kind of layer, and the values of the class for keys that it lacks."""
+    """The dictionary of each kind of layer; keys that the dictionary lacks have the values of the class, or of rope_theta."""
     found = _dictionary(settings, "rope_parameters") or {}
     base = {"rope_theta": settings["rope_theta"]} if settings.given("rope_theta") else {}
     usual = {kind: Keys({}, "", settings.read) | settings.family["without"][kind] | base for kind in kinds}

@@ -22,7 +22,10 @@ def heads(settings, i):
 
 
 def window(settings, kinds, i):
-    """Keys on a side of layer i: of NeoMME's layers with a window every second has the long one, if no key says its own."""
+    """How many keys on each side a query of layer i sees; None: all keys.
+
+    Every second of NeoMME's layers with a window has the long window, unless the file has per_layer_config.
+    """
     given, usual = settings["per_layer_config"], settings.count("sliding_window")
     if given is not None:
         return (given.get(str(i)) or {}).get("sliding_window", usual)

@@ -23,7 +23,7 @@ TIMES = "position_ids.multimodal(parts, merge=.., convention=..): time, row and 
 PATCHES = {
     None: "one row of the table for each patch",
     "hw_centred": "row and column of the centre of each patch, from -1 to 1, times 2 pi",
-    "thirds": "axes.grid(frames, height, width): frame, row and column of each patch, in the order of the patches",
+    "thirds": "frame of each patch, then axes.grid(height, width): its row and column, in the order of the patches",
     "wh_from_one": "column and row of each patch, counted from 1",
 }
 

@@ -151,7 +151,7 @@ def _windowed(settings, name, group):
 
 
 def _after(settings, key=None, plus=0):
-    """How many keys after its own token a query sees, the own included, where a key of the file says it."""
+    """How many keys a query sees from its own key on, its own key included; None where no key of the file says so."""
     return max(settings.count(key, least=0) + plus, 1) if key else None
 
 
@@ -180,7 +180,7 @@ def _group(settings, name, stack, indices):
 
 
 def _base(settings, encoding):
-    """The base of what a layer itself adds or turns by."""
+    """The base of the sinusoids that each layer adds, or of the angles by which each layer rotates."""
     based = encoding.startswith("sinusoidal_2d") or encoding in ("object_queries_and_patches", "two_angles_per_pair")
     return _number(settings, settings.family["base"]) if based else None
 
@@ -243,7 +243,7 @@ def _scale(settings, width):
         return 1.0
     if rule == "terms":  # DeBERTa divides by the root of the width times the number of its terms
         return float((width * (1 + len(_terms(settings)))) ** -0.5)
-    if rule == "softplus":  # of a trained number per feature, which begins as ln 2
+    if rule == "softplus":  # queries are also multiplied by softplus of a trained number, which is ln 2 before training
         return width**-0.5 / math.log(2)
     return width**-0.5 if rule == "head" else float(rule)
 
@@ -350,30 +350,31 @@ def _transformer_xl(settings, group):
 
 
 def _distances(settings, group):
-    """Gemma 3n's table has the distances that a query sees; Gemma 4's begins at half of the keys of a chunk, and ends at 0."""
+    """Gemma 3n's table has the distances that a query sees; Gemma 4's goes from half of the keys of a chunk down to 0."""
     chunk, left, right = (settings.count(key, least=0) for key in settings.family["around"])
     gemma4 = group.model_type == "gemma4_audio"
     first, last = ((chunk + left - 1 + right) // 2, 0) if gemma4 else (left - 1, -right)
     of = "i - j" if first == left - 1 else f"i - j + {first - left + 1}"
-    trained = "each feature of a query is multiplied by softplus(per_dim_scale), which is trained"
+    trained = "times softplus(per_dim_scale), a trained number per feature"
     found = {**_transformer_xl(settings, group), "layout": "half", "divisor": "dim - 2", "u": 0, "v": 0}
-    return {**found, "distances": f"{of} from {first} to {last}, and 0 of others", "queries": trained}
+    return {**found, "distances": f"{of} from {first} to {last} (no term at other distances)", "queries": trained}
 
 
 def _layout_stream(settings, group):
-    """Scores of the features of boxes, which have narrower heads (modeling_lilt.py)."""
+    """The scores of the stream of boxes, whose heads are narrower (modeling_lilt.py)."""
     width = group.head_dim // settings.count("channel_shrink_ratio")
-    of = "x0, y0, x1, y1, height and width of boxes, in features of their own"
+    of = "x0, y0, x1, y1, height and width of each box, with queries and keys of their own"
     table = settings.count("max_2d_position_embeddings")
     return {"call": "attention.scores", "boxes": of, "box_table": table, "head_dim": width, "scale": width**-0.5}
 
 
 def _box_offsets(settings, group):
-    """Projected sinusoids of the difference of boxes, which the query meets (modeling_bros.py)."""
+    """Queries meet projected sinusoids of the difference between two boxes (modeling_bros.py)."""
     corners, times = settings.count("dim_bbox"), settings.number("bbox_scale")
     of = f"{times:g} (b_j - b_i), b = {'x0, y0, x1, y0, x1, y1, x0, y1' if corners == 8 else 'box'}"
     width = settings.count("hidden_size") // 4 // corners
-    return {"call": "sinusoidal.encode", "x": of, "dim": width, "base": 10000, "layout": "half", "meets": "projected, queries"}
+    found = {"call": "sinusoidal.encode", "x": of, "dim": width, "base": 10000, "layout": "half"}
+    return {**found, "meets": "queries, after a projection"}
 
 
 def _clipped(settings, group):

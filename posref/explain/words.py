@@ -36,8 +36,8 @@ ENCODINGS = {
     "sinusoidal_2d": "each layer adds a sinusoid of row and column to queries and keys (absolute.sinusoidal_2d), base {base:g}",
     "sinusoidal_2d_counted": "each layer adds sinusoids of row and column to queries and keys: (S(y w), C(y w), "
     "S(x w), C(x w)), base {base:g}, which is the convention mae of absolute.sinusoidal_2d with y and x exchanged",
-    "two_angles_per_pair": "thirds of a head read frame, row and column; tables of halves meet pairs of neighbours, so the two "
-    "features of a pair turn by different angles (axes.rotate_vjepa2, convention released), base {base:g}",
+    "two_angles_per_pair": "a third of a head for each of frame, row and column; the tables are made for halves but pairs are "
+    "neighbours: the two features of a pair turn by different angles (axes.rotate_vjepa2, convention released), base {base:g}",
     "object_queries": "each layer adds the trained vector of an object to its queries and keys, {table}",
     "object_queries_and_patches": "each layer adds the vector of an object to queries, the sinusoid of a patch to keys",
     "unordered": "no position: the tokens are trained queries",
@@ -50,10 +50,10 @@ ENCODINGS = {
     "offsets": "a trained bias per head and per offset; each layer also has a convolution over neighbours",
     "relative": "a trained vector for each offset, times the query (relative.shaw); each layer also has a convolution over "
     "neighbours",
-    "relative_after_sinusoids": "sinusoids at the input, after a convolution where it is sound; a trained vector for each "
-    "offset, times the query (relative.shaw)",
-    "sinusoids_of_the_class": "sinusoids at the input (absolute.sinusoidal): text is counted as in M2M-100; of sound, rows "
-    "are counted from 0 and multiplied by a trained number",
+    "relative_after_sinusoids": "sinusoids at the input (for sound a convolution of the input is added before); a trained "
+    "vector for each offset, times the query (relative.shaw)",
+    "sinusoids_of_the_class": "sinusoids at the input (absolute.sinusoidal): tokens of a text are counted as in M2M-100; "
+    "frames of sound are counted from 0, and their sinusoids are multiplied by a trained number",
     "decomposed": "a bias by rows and one by columns, which the query's token chooses (relative.decomposed)",
     "swin": "a bias by rows and columns between patches of a window (relative.swin)",
     "swin_with_cls": "a bias by rows and columns between patches of a picture, with [CLS] in front (relative.swin)",

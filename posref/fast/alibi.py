@@ -1,6 +1,6 @@
 """ALiBi: attention with linear biases, compiled. The definition is `posref.relative.alibi`.
 
-Attention itself needs no array of it: `fast.attention` takes the `rule`. For positions without gaps a view is made in
+Attention needs no array of the bias: `fast.attention` takes the `rule`. For positions without gaps a view is made in
 microseconds: `posref.offsets.toeplitz` of slopes (h, 1) times the n_query + n_key - 1 offsets. `bias` writes the matrix out,
 for any positions, bit for bit as the specification does: one difference and one product, each rounded once.
 

@@ -16,12 +16,13 @@ RoPE. `query_tables` and `key_tables` are the (cos, sin) of `rope.tables` for th
 rows are turned first, by `fast.rope.rotate`: for arrays of one dtype the result is bit for bit that of
 `attend_by_offset(rotate(q, ..), rotate(k, ..), v, ..)`. That expression is the definition; attention itself knows no encoding.
 
-Bias by rule. `bias_rule` (near, before, after) stands for a bias by offset: near `(h, 2 r + 1)` has that of offsets -r to r,
-of positions aligned at the end as masks are; before and after `(h,)` are its slopes beyond, on both sides. `fast.alibi.rule`
-and `fast.t5.rule` make those of ALiBi and T5. Results are bit for bit those of `bias_by_offset` with the same numbers.
+Bias by rule. `bias_rule` (near, before, after) is a bias by offset in fewer numbers. near `(h, 2 r + 1)` has the bias of the
+offsets -r to r; positions are aligned at the end, as for masks. Beyond r the bias goes on in a straight line, with the slopes
+before `(h,)` for keys before the query and after `(h,)` for keys after it. `fast.alibi.rule` and `fast.t5.rule` make the rules
+of ALiBi and T5. Results are bit for bit those of `bias_by_offset` with the same numbers.
 
-A call compiles what it needs: without a softcap the kernel has no code for it. An array without columns stands for no bias, so
-that the kernel with a bias is the same.
+A call compiles what it needs: without a softcap the kernel has no code for a softcap. No bias is an array without columns, so
+calls with and without a bias use the same kernel.
 
 Error. Let u be half a unit in the last place (2^-24 or 2^-53), a_ij and m_i the exact weights and maxima of the float inputs,
 n_i the keys that row i sees and T_i <= n_i / TILE + 2 its tiles (n_i / STRETCH + 3 for few queries). To first order in u
@@ -168,7 +169,7 @@ def _stream(function, q, k, v, scale, biases, band, rules, turn, divide, out, th
     q, keys, v = (np.require(x, dtype, "CA") for x in (q, k, v))
     q, keys = (x if pair is None else _turned(x, pair, turn[2], threads) for x, pair in ((q, turn[0]), (keys, turn[1])))
     q = q * np.asarray(scale if row_scale is None else scale * row_scale, dtype)[..., None]
-    rows, count = np.empty((heads, 0), dtype), max(0, n_query + n_key - 1) + LANES  # the last block reads LANES more in vain
+    rows, count = np.empty((heads, 0), dtype), max(0, n_query + n_key - 1) + LANES  # lanes without a query read LANES more
     if bias is not None:
         rows = np.zeros((*bias.shape[:-2], heads, count), dtype)
         rows[..., : bias.shape[-1]] = bias[..., ::-1]  # forwards along the queries
@@ -265,7 +266,7 @@ def _band(n_query, n_key, causal, window, shift):
 
 
 def _extended(rule, rows, first, threads):
-    """`rows`, which get the bias of the offsets from `first` down, by the rule."""
+    """`rows`, filled with the bias of the offsets first, first - 1, .. by the rule."""
     shapes = (len(rows), rule[0].shape[1]), len(rows), len(rows)
     rule = [np.array(np.broadcast_to(x, shape), rows.dtype, order="C") for x, shape in zip(rule, shapes, strict=True)]
     calls = [(*(x[part] for x in rule), first, rows[part]) for part in _machine.parts(len(rows), threads)]
@@ -368,7 +369,7 @@ def _cap(x, softcap):
 
 
 def _panel(x, lanes):
-    """How many of the lanes of `x` are summed in registers at a time: all. Compiled it is what fits."""
+    """How many lanes of `x` are summed in registers at a time: here all lanes, in compiled code as many as fit."""
     return lanes
 
 
@@ -380,9 +381,10 @@ def _compiled_panel(x, lanes):
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
 def _multiply(a, x, factor, sums):
-    """sums = factor sums + a x, or a x without a factor, which has LANES numbers or none; x has a row for every column of a.
+    """sums = factor sums + a x, or sums = a x where factor is empty; factor has a number per lane.
 
-    Rows of LANES follow each other in x and sums. Four of sums by a panel are in registers.
+    x and sums are flat: rows of LANES numbers follow each other. x has a row for every column of a, sums a row for every row
+    of a. Four rows of sums by a panel are in registers.
     """
     last, panel = a.shape[0] - 1, _panel(x, LANES)
     for i in range(0, a.shape[0], ROWS):
@@ -418,7 +420,7 @@ def _extend(near, before, after, first, rows):
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
 def _adjust(s, count, softcap, bias, head, start, after, before, denominator):
-    """The score of key c for query r is capped, gets bias[head, start - c + r], if there is one, and is -infinity where masked.
+    """The score of key c for query r is capped, bias[head, start - c + r] is added, and masked scores become -infinity.
 
     Key c is met by lanes after + c to before + c - 1. A score that is not finite makes the denominator NaN.
     """

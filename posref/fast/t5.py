@@ -1,6 +1,6 @@
 """T5 bias: one trained number per head and per bucket of offsets, compiled. The definition is `posref.relative.t5`.
 
-Attention itself needs no array of it: `fast.attention` takes the `rule`. For positions without gaps a view is made in
+Attention needs no array of the bias: `fast.attention` takes the `rule`. For positions without gaps a view is made in
 microseconds: `posref.offsets.toeplitz` of the bias of the n_query + n_key - 1 offsets, table[bucket(offsets)].T. `bias` writes
 the matrix out, for any positions.
 

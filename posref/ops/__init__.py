@@ -112,8 +112,8 @@ class Mistake(NamedTuple):
         return self._replace(bug=bug, effect=effect, remedy=" ".join(remedy))
 
     def where(self, text: str) -> "Mistake":
-        """With other words where a setting has the value that the first line says, such as `form=key`: what is true of one form
-        need not be true of another.
+        """With other words for one value of a setting, since what is true of one form need not be true of another. The first
+        line of the text says which value, such as `form=key`.
         """
         asked, _, words = text.partition("\n")
         setting, _, value = asked.partition("=")

@@ -15,7 +15,7 @@ from posref.ops.common import CHUNKS
 from posref.state import _memory, delta
 
 MOST = 256  # tokens of one chunk
-SHORT = 2, *CHUNKS  # chunks that leave others behind them
+SHORT = 2, *CHUNKS  # sizes of chunks of which a text has several
 
 
 class Chunk(NamedTuple):
@@ -94,7 +94,7 @@ def _in_chunks(size, read=_read, after=_after, short=None, write=_new_values):
 
 
 def _kind(name, only, *, sizes=(0, *SHORT), **change):
-    """One mistake, by chunks of each size, which takes its words; for 0 the text is one chunk, or shorter than one."""
+    """A function that takes the words of a mistake and makes it for chunks of each size; for size 0 the text is one chunk."""
     called = {size: (name + f"_{size}" * (size > 0), f" of {size} tokens" * (size > 0)) for size in sizes}
     return lambda words: {
         each: Mistake(_in_chunks(size, **change), only=only).words(f"by chunks{tokens}: {words.strip()}")

@@ -173,7 +173,7 @@ def _positions(names: list[str]) -> dict[str, Mistake]:
 
 
 def of_all(names: Sequence[str], mistake: Mistake) -> Mistake:
-    """What `wrong` of a mistake does to an array of positions, done to these."""
+    """A mistake whose `wrong` changes one array of positions, as a mistake in all of these arguments."""
     return mistake._replace(wrong=changing(mistake.wrong, *names), kind="positions")
 
 
@@ -208,7 +208,7 @@ def _by_offset(compare: Callable[[Any], Any]) -> Wrong:
 
 
 def of_the_first(name: str, axis: int) -> Wrong:
-    """The first entry of an argument along an axis stands for all others; it has no place where there are none."""
+    """The first entry along an axis of an argument is used for all entries; no mistake where the axis has one entry."""
 
     def first(x: Any) -> Any:
         return np.broadcast_to(np.take(x, [0], axis), x.shape) if x.ndim >= -axis and x.shape[axis] > 1 else missing()
@@ -274,7 +274,7 @@ ROWS = Mistake(
     the positions given are replaced by row numbers, aligned at the end
     Worse with left padding; gaps are lost.
     Use the positions that are given, not an arange.""")
-EVERY_POSITION = {  # `wrong` is what becomes of each array of positions
+EVERY_POSITION = {  # `wrong` changes one array of positions
     "positions_ignored": Mistake(count).words("""
         the positions given are replaced by 0, 1, 2, ..
         Worse with left padding and with a cache; right for one text from its start.
@@ -399,7 +399,7 @@ def capped(n: int) -> Mistake:
 
 
 def of_some(name: str, names: Sequence[str], mistake: Mistake) -> dict[str, Mistake]:
-    """One mistake in all of these arguments, and in each alone; `wrong` is what becomes of an array of positions."""
+    """One mistake in all of these arguments, and in each alone; `wrong` changes one array of positions."""
     sets = {name: names} | ({f"{name}_of_{one}": [one] for one in names} if len(names) > 1 else {})
     return {key: of_all(some, mistake) for key, some in sets.items()}
 
@@ -417,7 +417,7 @@ def ends(n: int, names: Sequence[str]) -> dict[str, Mistake]:
     return of_some(f"positions_end_at_{n - 1}", names, last) | of_some(f"positions_modulo_{n}", names, again)
 
 
-GROUPS = {  # by the arguments that they need
+GROUPS = {  # by the arguments that an op needs for these mistakes
     "state": {
         "state_ignored": Mistake(using(state=lambda a: 0 * a.state)).words("""
             the state that is handed in is not used

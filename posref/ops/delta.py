@@ -183,7 +183,7 @@ MISTAKES = {name: OF_GATES[name] for name in TAKEN.split()} | {
 
 
 def _square(turn):
-    """A turn that keys and values of one width can have."""
+    """A recurrence with another step, which needs keys and values of the same width."""
     return Mistake(
         _by_turns(lambda s, f, k, v, b: turn(s, f, k, v, b) if k.shape[-1] == v.shape[-1] else missing()),
         only="attend remember",

@@ -108,7 +108,7 @@ def with_positions(a: Arguments, changed: Mapping[str, Any]) -> Arguments:
 
 
 def following(a: Arguments, by_length: Callable[[int], Any] | None) -> Arguments:
-    """The arguments with the frequencies of their length, the largest position and one."""
+    """The arguments with the frequencies of their length, the largest position plus one."""
     if by_length is not None:
         a["frequencies"] = by_length(int(max(np.max(a[name]) for name in PLACED if name in a)) + 1)
         a.by_length = by_length

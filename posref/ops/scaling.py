@@ -47,7 +47,7 @@ def proportional(dim, *, base=10000.0, fraction, factor=1.0):
 
 
 class ByLength(NamedTuple):
-    """Frequencies that follow the length of a text as transformers chooses them: by the largest position of the batch and one.
+    """Frequencies that follow the length of a text as transformers chooses them: by the largest position of the batch plus one.
 
     Beyond `original_length` those of the long list, or where there is none those of dynamic NTK with `factor`.
     """
@@ -70,17 +70,15 @@ class ByLength(NamedTuple):
         """Those of a program that does not look at the length."""
         trained, longer = self.original_length, int(self.factor * self.original_length)
         if self.long is None:
-            found, start, end = {}, f"frequencies of {trained} tokens at most are", f"frequencies of {longer} tokens are"
+            found, start, end = {}, f"frequencies for at most {trained} tokens are", f"frequencies for {longer} tokens are"
         else:
             start, end = "short list of factors is", "long list of factors is"
             exchanged = self._replace(frequencies=self.long, long=self.frequencies)._at
             words = f"the long list of factors is used up to {trained} tokens and the short one beyond"
             remedy = "Use the short list up to the trained length, the long one beyond."
             found = {"lists_exchanged": _base(exchanged, words, "Wrong at every length.", remedy)}
-        words, remedy = (
-            "used whatever the length",
-            "Choose the frequencies in every call, by the largest position of the batch and one.",
-        )
+        words = "used at every length"
+        remedy = "Choose the frequencies in every call, by the largest position of the batch plus one."
         far, late = self(longer) if self.long is None else self.long, "Texts within the trained length are a little wrong."
         return found | {
             "length_ignored": _base(self.frequencies, f"the {start} {words}", "Right within the trained length.", remedy),
@@ -94,7 +92,7 @@ class ByLength(NamedTuple):
         for length in {trained // 2, 2 * trained, longer} - {trained} if self.long is None else ():
             words = f"the frequencies change beyond {length} tokens instead of {trained}"
             found[f"original_length {length}"] = _base(self._replace(original_length=length)._at, words, "", remedy)
-        remedy = "Choose the frequencies once in every call, by the largest position of the batch and one."
+        remedy = "Choose the frequencies once in every call, by the largest position of the batch plus one."
         for name, words, wrong in (
             ("length_of_each_row", "each row has frequencies of its own length", self._by_row),
             ("length_of_the_first_row", "the frequencies are those of the first row's length", self._of(lambda p: p[:1])),
@@ -215,7 +213,7 @@ def _stretch(formula):
 
 
 def _range(base=None, times=1):
-    """The edges of the ramp for another base, or for so many times the trained length."""
+    """The edges of the ramp, computed with another base or with `times` the trained length."""
 
     def changed(right):
         return lambda dim, own, *, original_length, **rest: right(

@@ -37,8 +37,8 @@ _used = set()  # sizes that occur in the theorem that runs
 _kernel = False  # a kernel runs, which may ask
 _run_number = 0  # of the case that runs, so that nothing read in another one is taken for its own
 _taken = {}  # expression -> its signs on the path whose result a theorem compares
-_made = {}  # kind of an index -> indices that runs of a theorem have made, in their order
-_places = {}  # kind of an index -> how many of these indices this run has
+_made = {}  # kind of a symbol -> the symbols that runs of a theorem have made, in their order
+_places = {}  # kind of a symbol -> how many of these symbols this run has taken
 _compared = set()  # indices in comparisons that a path of this run answered
 _unsettled = []  # refusals and open paths of this run: code that catches exceptions does not get around them
 
@@ -146,14 +146,14 @@ def spelled(e):
 
 
 def index(length, name="i"):
-    """An index with 0 <= index < length, which this run has not had."""
+    """An index with 0 <= index < length that is new in this run."""
     length = at_case(sp.sympify(length))
     use(length)
     return again((name, length), lambda: _new_index(length, name))
 
 
 def again(kind, make):
-    """What an earlier run made in this place, or something new. In a run that is made again, normal forms are known then."""
+    """The symbol that an earlier run made at this place, else a new symbol; so normal forms of that run are found again."""
     if not _splitting:
         return make()
     made, place = _made.setdefault(kind, []), _places.get(kind, 0)
@@ -164,7 +164,7 @@ def again(kind, make):
 
 
 def forget():
-    """Runs from here on make new indices. A proof does, so that none of its indices is one that an earlier run has kept."""
+    """Later runs make new indices. Each proof begins with this call: no index of a proof is left from an earlier proof."""
     _made.clear()
 
 

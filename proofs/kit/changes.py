@@ -61,7 +61,7 @@ def last_moved(value, *_):
 
 
 def by_one_place(value, *_):
-    """The next larger numbers."""
+    """The next larger floating-point numbers."""
     known = isinstance(value, (float, np.floating, np.ndarray)) and np.asarray(value).dtype.kind == "f"
     return np.nextafter(value, np.asarray(value).dtype.type(np.inf)) if known else value
 

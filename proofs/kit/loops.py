@@ -31,7 +31,7 @@ from proofs.kit.verdicts import NotProved
 
 TURN, COVERED = "a turn", "all lines"  # what ran, beside the places of statements
 BEGUN = " to the first one"  # what comes before a loop leaves a name
-begun_elsewhere = set()  # names that have something else before a loop, to see who notices
+begun_elsewhere = set()  # names that have another value before a loop, to see which claims notice
 
 
 class Loop:
@@ -188,12 +188,12 @@ def _any_turn(k, start):
 
 
 def more(value):
-    """Something else in a name before a loop."""
+    """Another value for a name before a loop."""
     return [*value, symbol("more")] if isinstance(value, list) else value + 1
 
 
 class _Elsewhere(ast.NodeTransformer):
-    """Puts something else into a name before each loop of a block that has given it something."""
+    """Gives a name another value before each loop, if the block has assigned the name before this loop."""
 
     def __init__(self, name):
         self.more = ast.parse(f"{name} = __import__({__name__!r}, fromlist=['more']).more({name})").body[0]
@@ -210,7 +210,7 @@ class _Elsewhere(ast.NodeTransformer):
 
 @contextlib.contextmanager
 def beginning_elsewhere(function, name):
-    """Loops of a function have something else in a name before their first turn, wherever the function is run."""
+    """Loops of a function begin with another value of a name, wherever the function runs."""
     begun_elsewhere.add(name)
     try:
         with swapped(function, code_of(function, _Elsewhere(name).visit(copy.deepcopy(tree(function))))):

@@ -14,21 +14,22 @@ To add vectors for a new system, write proofs/vectors/<system>.py with the three
 
     def vectors():
         slopes, offsets = [mpmath.mpf(2) ** -h for h in (1, 2, 3)], list(range(-4, 3))
-        id = "linear_bias/h3/bias"  # <system>/<variant>/<params>/<probe>; an id is for ever
+        id = "linear_bias/h3/bias"  # <system>/<variant>/<params>/<probe>; an id never changes
         params = {"heads": 3}  # flat: numbers, words, booleans
         tensors = {"offsets": offsets}  # integers, or floats exact in bf16: see `painted`
         expected = [[definition(o, s, mpmath) for o in offsets] for s in slopes]  # int, mpf, or a float that is exact
-        amp = terms(1, expected)  # None: equal, bit for bit; {"amp": .., "phase": .., "out": ..}: see `cond` below
-        yield case(id, "bias", params, tensors, expected, amp, "sign", gauge="none")  # "row_constant" where a softmax hides it
+        amp = terms(1, expected)  # or None for outputs equal bit for bit, or {"amp": .., "phase": .., "out": ..}
+        yield case(id, "bias", params, tensors, expected, amp, "sign", gauge="none")  # or "row_constant", which a softmax hides
 
 `kills` names mistakes of posref/ops/<system>.py, the only place where they are written: a generator computes no wrong answer.
-`case` refuses one that some model in `models` (default: all) could not tell from the right answer with rounding on both sides,
-so every stored flag is a promise. Values are computed with 200 bits
-and rounded once, hence equal on every machine; never call posref's functions here. Let axes have different sizes; keep a file
-below 60 kB. Sensitivities (posref/vectors/models.py derives them): `terms(r, x)` for sums in which a term meets r roundings;
-|angle| * `growth(frequency)` is the `phase` of an angle. Attention brings its sensitivities: pairs (value, cond) go through
-`dot`, `total`, `product`, `cap`, `softmax`, `average` or `attend`, from `exact(x)` for inputs on: `case(id, op, params,
-tensors, *attend(q, k, v, scale), kills)`.
+`case` refuses a mistake that some model in `models` (default: all) could not distinguish from the right answer with rounding on
+both sides, so every stored flag is a promise. Values are computed with 200 bits and rounded once, hence equal on every machine;
+never call posref's functions here. Let axes have different sizes; keep a file below 60 kB.
+
+Sensitivities (posref/vectors/models.py derives them): `terms(r, x)` for sums in which a term meets r roundings; |angle| *
+`growth(frequency)` is the `phase` of an angle. For attention the sensitivities are computed beside the values: `exact(x)` of an
+input is a pair (value, cond), and `dot`, `total`, `product`, `cap`, `softmax`, `average` and `attend` make pairs of pairs. A
+case takes such a pair as two arguments: `case(id, op, params, tensors, *attend(q, k, v, scale), kills)`.
 '''
 
 import hashlib
@@ -46,7 +47,7 @@ from proofs.vectors._sensitivity import *
 
 SENSITIVITIES = "attend average cap dot exact numbers product rearranged slopes softmax stored terms total"
 CONSTANTS = "BELOW BEYOND BY_DISTANCE FAR HALVES MATH_IN_F32 MODELS NARROW OTHER PADDED PLACES WRAPPED"
-__all__ = f"{CONSTANTS} {SENSITIVITIES} case cut fewer growth narrow painted".split()  # the prelude of generators
+__all__ = f"{CONSTANTS} {SENSITIVITIES} case cut fewer growth narrow painted".split()  # what generators import
 
 BITS = 200
 BEYOND = 2**24  # float32 has no odd numbers from here on; a multiple of every smaller modulus that is a power of two
@@ -58,10 +59,10 @@ PADDED = np.array([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])  # the first row is padded
 PLACES = np.array([[4, 0, 1, 9], [32768, 65536, 32767, 65535], [BEYOND + 1, BEYOND, BEYOND - 1, BEYOND + 3]])
 BELOW = np.array([2, -3, 0, -40])  # a cache and padding on the left count back from a token
 HALVES = np.array([0.5, 2.25, 7, 40.75])  # steps of a diffusion and coordinates of an image are no integers
-MATH_IN_F32 = ("f64", "f32", "f16-f32math", "bf16-f32math")  # where one key of many is less than 8 bits in every step tell
+MATH_IN_F32 = ("f64", "f32", "f16-f32math", "bf16-f32math")  # where steps in 8 bits lose the effect of one key
 OTHER = {"half": "interleaved", "interleaved": "half"}
 ZERO_FREE = (1, 2, 4, 6, 8, 9, 10, 11, 13, 14, 15, 17, 18, 19, 20, 21, 27, 31)
-# Queries, keys and mistakes of a bias that depends on distances.
+# Probes of a bias that depends on distances: name, queries, keys, mistakes.
 BY_DISTANCE = (
     ("padded", PADDED[:, 2:], PADDED, "positions_ignored positions_shared_across_batch queries_left_aligned row_for_position"),
     ("far", [4097, 48040], [0, 4090, 48039], "int16_positions positions_ignored"),
@@ -114,14 +115,14 @@ def case(
     ignore=False,
     honest=None,
 ):
-    """The record of one case, checked: every mistake is told from the right answer by every model.
+    """The record of one case, checked: every model distinguishes every mistake from the right answer.
 
     `cond` is a dictionary of sensitivities, or amp alone. `kills` names mistakes of posref/ops/<system>.py; `ignore` is true
-    where elements of `expected` have no meaning. `mistakes` maps a name to what it gives, in files of models and kernels alone,
-    whose cases hold no arguments of an op; there `honest(way, bits)` is what an attention gives that rounds
-    (posref/check/rounded.py).
+    where elements of `expected` have no meaning. `mistakes` maps names to wrong answers, only in files of models and
+    kernels, whose cases hold no arguments of an op. In these files `honest(way, bits)` is the output of an attention that
+    rounds (posref/check/rounded.py).
 
-    ValueError naming the case, and the mistake with its distance in tolerances, if one is not.
+    ValueError naming the case, and the mistake with its distance in tolerances, if a model does not distinguish a mistake.
     """
     cond = cond if cond is None or isinstance(cond, dict) else {"amp": cond}
     if mpmath.mp.prec < BITS:

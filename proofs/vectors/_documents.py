@@ -46,7 +46,7 @@ def document(name, module, flags):
 
 
 def written(encoding, title, sources, conventions, records, known, version=VERSION):
-    """The document of a file whose flags are those that its records use."""
+    """The document of a vector file, with the flags that its records use."""
     used = {flag for record in records for flag in record["flags"]}
     return {
         "schema": SCHEMA,

@@ -45,7 +45,7 @@ def stored(value, cond):
 
 
 def rearranged(how, pair):
-    """A view, a selection or a part of a value and its sensitivities."""
+    """`how` of a value and of its sensitivities: a view, a selection or a part."""
     value, cond = pair
     return how(value), {name: how(each) for name, each in cond.items()}
 
@@ -143,9 +143,9 @@ def numbers(value):
 
 
 def slopes(loss, given, of, roundings):
-    """(gradient by `given[of]`, cond) of loss(**given), L(x + 1) - L(x) for each entry x; a term meets so many roundings.
+    """(gradient of loss(**given) by `given[of]`, cond); each term of the gradient meets `roundings` roundings.
 
-    The loss is affine in every entry of its inputs, as that of scores and of biases is.
+    For each entry x the gradient is L(x + 1) - L(x): the loss is affine in every entry, as for scores and biases.
     """
     arrays = {name: numbers(x) for name, x in given.items()}
     sizes = _slopes(loss, {name: abs(x) for name, x in arrays.items()}, of)

@@ -149,7 +149,7 @@ def _attend(probe, queries, form, mistakes, causal, keys=(0, 3, 7, 9, 12), max_b
 
     sensitivity = _sensitivity(heads, queries, keys, form, max_bias)
     bias = stored(_biases(_slopes(heads, max_bias), queries, keys, form), sensitivity)
-    models = ("f64", "f32") if probe == "far" or placed else tuple(MODELS)  # one key of five is less than 16 bits tell
+    models = ("f64", "f32") if probe == "far" or placed else tuple(MODELS)  # 16 bits lose the effect of one key of five
     id = f"alibi/{form}/h{heads}-d4/{probe}"
     params = {"heads": heads, "max_bias": max_bias, "form": form, "scale": scale, "causal": causal}
     tensors, stages = {"q": q, "k": k, "v": v, "queries": queries, "keys": keys}, {"slopes": _slopes(heads, max_bias)}

@@ -221,7 +221,7 @@ def _sequence():
         tensors = {"q": q[:, rows], "k": k[:, :last], "v": v[:, :last]}
         answer = rearranged(lambda x, rows=rows: x[:, rows], whole)
         comment = f"Rows {first} to {last - 1} of one text of {n} tokens."
-        # one key of 64 is less than 16 bits tell
+        # 16 bits lose the effect of one key of 64
         yield case(id, "attend_by_offset", params, tensors, *answer, kills, models=("f64", "f32"), comment=comment)
 
 
@@ -307,7 +307,7 @@ def _derivative(of, flow, q, k, v, *, scale, seen, bias):
     slope = np.empty(at[of].shape, dtype=object)
     for place in np.ndindex(slope.shape):
         slope[place] = (moved(place, h) - moved(place, -h)) / (2 * h)
-    slope[abs(slope) < mpmath.mpf(2) ** -100] = mpmath.mpf(0)  # what is zero but for the error of the difference
+    slope[abs(slope) < mpmath.mpf(2) ** -100] = mpmath.mpf(0)  # entries that are 0 up to the error of the difference
     return slope
 
 

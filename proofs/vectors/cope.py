@@ -53,7 +53,7 @@ def _scores(convention, probe, seen, kills, d=4, rows=3, scale=0.5, lead=()):
         expected[head], amp[head] = _of_a_head(*given, seen, scale, convention, slope)
     id, params = f"cope/{convention}/d{d}-r{rows}/{probe}", {"scale": scale, "convention": convention}
     tensors, kills = {"q": q, "k": k, "table": table, "seen": seen}, f"{EVERY} {kills}" if not lead else kills
-    # a position in 16 bits is no position: rows are read between integers
+    # positions lie between integers, and 16 bits do not hold them
     return case(id, "scores", params, tensors, expected, amp, kills, ignore=np.asarray(seen) == 0, models=("f64", "f32"))
 
 

@@ -127,5 +127,5 @@ def _unit(probe, x):
     eps = 1e-6
     expected = np.array([row / mpmath.sqrt(sum(z * z for z in row) + mpmath.mpf(eps)) for row in numbers(x)])
     id, kills = f"delta/unit/any/{probe}", "eps_beside_the_length eps_as_a_floor mean_of_squares"
-    # squares, their sum, eps, the root, the quotient
+    # roundings: squares, their sum, eps, the root, the quotient
     return case(id, "unit", {"eps": eps}, {"x": x}, expected, terms(8, expected), kills, models=("f64", "f32"))

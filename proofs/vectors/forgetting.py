@@ -25,7 +25,7 @@ def vectors():
     for probe, x in (("h3/log-sigmoid", painted_gates), ("any/large", np.array([[1000.0, -1000, 100, -100, 0.5]]))):
         with mpmath.workprec(BITS + 1500):  # the bits of 1 + exp(-1000)
             gates = np.vectorize(lambda each: log_gate(mpmath.mpf(each), mpmath), otypes=[object])(x)
-        # the exponential, what 1 + it rounds to, the logarithm, and the difference of two terms
+        # roundings: the exponential, 1 plus the exponential, the logarithm, the difference of two terms
         cond, kills = terms(5, gates) + terms(4, np.minimum(1, abs(gates)) * 0 + 1), "gate_not_logarithm gate_of_the_negative"
         yield case(f"forgetting/gates/{probe}", "log_sigmoid", {}, {"x": x}, gates, cond, kills)
     for form in ("difference", "key"):

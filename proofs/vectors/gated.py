@@ -56,7 +56,7 @@ def _gates(probe, x, a_log, bias):
     gates = np.vectorize(lambda *each: gate(*each, mpmath), otypes=[object])(*map(numbers, (x, a_log, bias)))
     inner, factor = abs(numbers(x + bias)) + 1, np.vectorize(mpmath.exp, otypes=[object])(numbers(a_log))
     tensors = {"x": x, "a_log": a_log, "bias": bias}
-    # x + b, exp, 1 + exp, the logarithm, the sum, exp(A), the product
+    # roundings: x + b, exp, 1 + exp, the logarithm, the sum, exp(A), the product
     cond = terms(8, gates) + terms(8, factor * inner)
     kills = "softplus_left_out sigmoid_for_softplus a_not_exponentiated bias_left_out bounded_gate"
     return case(f"gated/log-gates/h3/{probe}", "log_gates", {}, tensors, gates, cond, kills, models=("f64", "f32"))
@@ -66,7 +66,7 @@ def _bounded(probe, x, a_log, bias, lower=-5.0):
     gates = np.vectorize(lambda *each: bounded(*each, lower, mpmath), otypes=[object])(*map(numbers, (x, a_log, bias)))
     inner = np.vectorize(mpmath.exp, otypes=[object])(numbers(a_log)) * abs(numbers(x + bias))
     id, tensors = f"gated/bounded-log-gates/h3/{probe}", {"x": x, "a_log": a_log, "bias": bias}
-    # x + b, exp(A), their product, two exponentials, 1 + exp, a logarithm, a sum, the product
+    # roundings: x + b, exp(A), their product, two exponentials, 1 + exp, a logarithm, a sum, the product
     cond, kills = terms(9, gates) + terms(4, gates * inner), "bias_left_out softplus_gate softplus_gate_cut_off"
     return case(id, "bounded_log_gates", {"lower_bound": lower}, tensors, gates, cond, kills, models=("f64", "f32"))
 

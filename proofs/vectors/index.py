@@ -52,6 +52,6 @@ def _steps(denominator, length):
     values = [definition(mpmath.mpf(i), length, denominator) for i in range(length)]
     id, params = f"index/{denominator.replace(' - ', '-')}/n{length}/steps", {"length": length, "denominator": denominator}
     expected = [[b - a] for a, b in itertools.pairwise(values)]
-    # reciprocal, product, difference
+    # roundings: reciprocal, product, difference
     cond = terms(3, [[b] for b in values[1:]], [[a] for a in values[:-1]])
     return case(id, "steps", params, {}, expected, cond, "unnormalized centered", models=("f64", "f32"))

@@ -97,7 +97,7 @@ def _similarity():
     size = lambda a, b: sum(abs(x * y) for x, y in zip(a, b, strict=True)) / mpmath.sqrt(inner(a, a) * inner(b, b))
     share = [[size(a, b) for a, b in row] for row in pairs]
     id, expected = "learned/any/r4-d5/similarity", [[cosine(a, b) for a, b in row] for row in pairs]
-    # d + 4 of the two norms and quotients, a product, d - 1 sums
+    # roundings: d + 4 of the two norms and quotients, a product, d - 1 sums
     return case(id, "similarity", {}, {"table": table}, expected, terms(2 * d + 4, share), "dot_product one_norm")
 
 

@@ -78,6 +78,6 @@ def _attend(convention, probe, queries, mistakes, keys=tuple(range(5)), scale=0.
     params = {"scale": float(scale), "max_distance": k, "convention": convention} | rules
     tensors = {"q": q, "k": key, "v": v, "queries": queries, "keys": keys}
     answer = total(average(weights, exact(v)), rearranged(lambda x: x[..., 0, :], term))
-    # one key of many is less than 16 bits tell
+    # 16 bits lose the effect of one key of many
     models = models or tuple(name for name in MODELS if probe not in ("far", "places") or not name.endswith("-all"))
     return case(id, "attend", params, tensors, *answer, mistakes, models=models)

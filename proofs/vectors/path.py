@@ -43,5 +43,5 @@ def _scores(probe, w, beta, kills="", scale=0.5):
         amp[(*at, i, j)] = (i - j) * terms(6, size, bits=24) + terms(4, size, bits=24)
     id, params = f"path/scores/h2-d3/{probe}", {"scale": scale}
     tensors, ignore = {"q": q, "k": k, "w": w, "beta": beta}, np.triu(np.ones(shape, dtype=bool), 1)
-    # keys in a cache are multiplied again for every token
+    # keys in a cache are multiplied again for every new token, which 16 bits do not stand
     return case(id, "scores", params, tensors, expected, amp, f"{EVERY} {kills}", ignore=ignore, models=("f64", "f32"))

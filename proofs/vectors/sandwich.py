@@ -33,7 +33,7 @@ def _bias(probe, queries, keys, kills, heads=3, dim=6, base=100.0):
     angles = at(lambda t, m: m * sum(mpmath.mpf(float(t)) * each * growth(each) for each in w))
     id, params = f"sandwich/bias/h{heads}-d{dim}/{probe}", {"heads": heads, "dim": dim, "base": base}
     expected = at(lambda t, m: definition(mpmath.mpf(float(t)), w, m, mpmath))(distance, slopes)
-    # a cosine, the 1, their sum, the slope and the product
+    # roundings: a cosine, the 1, their sum, the slope, the product
     cond = {"amp": terms(2 * len(w) + 3, slopes * 2 * len(w) + 0 * distance), "phase": angles(distance, slopes)}
-    # cosines near 1 less 1: 16 bits say little
+    # of cosines near 1, minus 1, few digits are left in 16 bits
     return case(id, "bias", params, {"queries": queries, "keys": keys}, expected, cond, kills, models=("f64", "f32"))

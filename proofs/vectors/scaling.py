@@ -143,7 +143,7 @@ def _of_the_turns(w, factor, original, low, high):
 
 def _case(name, op, params, values, w, kills, blend=0, **more):
     id, cond = f"scaling/{op}/{name}/frequencies", _sensitivity(values, w, blend)
-    # nobody means to keep frequencies in 16 bits
+    # frequencies in 16 bits are always a mistake
     return case(id, op, params, more.pop("tensors", {}), values, cond, kills, models=("f64", "f32"), **more)
 
 

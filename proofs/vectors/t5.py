@@ -130,7 +130,7 @@ def _bias(probe, queries, keys, bidirectional, mistakes, max_distance=128, *, ta
 
 
 def _attend(probe, queries, keys, bidirectional, mistakes, max_distance=128, *, heads=3, table=None, size=1, **rules):
-    models = tuple(MODELS) if table is None else ("f64", "f32")  # one key of many is less than 16 bits tell
+    models = tuple(MODELS) if table is None else ("f64", "f32")  # 16 bits lose the effect of one key of many
     table = 2 * painted((32, 3), 6) if table is None else table
     shape = lambda at: (len(at) if np.ndim(at) == 2 else 2, heads, np.shape(at)[-1], 4)
     q, k, v = size * painted(shape(queries), 1), size * painted(shape(keys), 2), painted(shape(keys), 4)
@@ -181,6 +181,6 @@ def _gradient(bidirectional, queries, keys, probe="", count=8, reach=16, mistake
     tensors = {"score_gradient": flow, "queries": queries, "keys": keys}
     comment = "" if probe else "Buckets that occur often, once and never; a batch of two, the first text padded on the left."
     answer = slopes(loss, {"flow": flow, "table": table}, "table", len(keys) * buckets[0].size)
-    # 8 bits lose a bucket in each sum
+    # sums in 8 bits lose the effect of one bucket
     models = MATH_IN_F32 if probe else tuple(MODELS)
     return case(id, "bias_gradient", params, tensors, *answer, mistakes, models=models, comment=comment)

@@ -64,7 +64,7 @@ def check_rope(
     over the head. `schedule` scales them: a function of `posref.rotary.scaling` by name, with its keywords; those of
     "dynamic_ntk" follow the length of each text where no `length` is given. Or pass `frequencies` `(rotary_dim/2,)`; 0 for
     pairs that do not turn. The report says if they are a known schedule. A function makes them of the length of a text, which
-    is the largest position of the batch and one.
+    is the largest position of the batch plus one.
 
     `magnitude` multiplies cos and sin (YaRN, LongRoPE), 1 by default; where YaRN is asked for and `magnitude` is not
     given, that of YaRN is right too, and the report says so. `sign=-1` is a turn by -m;

@@ -25,13 +25,13 @@ from posref.ops.variation import steps
 
 BITS = {"float16 or TF32": 11, "bfloat16": 8}
 TRIANGLE = Mistake(None, kind="mask").words("""
-    the mask given is replaced by the causal mask
+    the given mask is replaced by the causal mask
     Right in plain decoding; prefixes, images and packed texts see the wrong keys.
     Apply the mask that is given.""")
 TRIANGLE_TOO = Mistake(using(mask=lambda a: a.mask & probe.triangle(a.mask)), kind="mask").words("""
-    the causal mask is applied besides the mask given: keys after the query are always hidden
-    Right in plain decoding; prefixes and images do not see what is after them.
-    Apply the mask that is given and no other.""")
+    the causal mask is applied in addition to the given mask: keys after the query are always hidden
+    Right in plain decoding; prefixes and images do not see later keys.
+    Apply only the mask that is given.""")
 
 
 def fine_numbers(report: Report, caller: Caller, first: engine.Question) -> None:
@@ -261,7 +261,7 @@ def _roundings(names: list[str]) -> dict[str, Mistake]:
     return {
         f"{words}_in_{bits}_bits": Mistake(changing(partial(common.rounded, bits=bits), *some), kind="precision").words(f"""
             {words} rounded to {kind} before use
-            Right for numbers of few bits; all others are off by that rounding.
+            Right for numbers with few bits; other numbers are off by this rounding.
             Compute with the input as it is given; switch TF32 off where products are compared in float32.""")
         for words, some in sets.items()
         for kind, bits in BITS.items()

@@ -26,11 +26,11 @@ from posref.ops import Arguments, Mistake, NotHere, common, probe
 
 CLAMPED = Mistake(lambda p: np.maximum(p, 0)).words("""
     positions below 0 become 0
-    Right from 0 on.
+    Right for positions from 0 on.
     Compute with positions as given.""")
 ABSOLUTE = Mistake(np.abs).words("""
     positions lose their sign: |p| for positions below 0
-    Right from 0 on.
+    Right for positions from 0 on.
     Compute with positions as given.""")
 TYPES = {2**15: "int16", 2**16: "uint16"}  # by the first whole number that they do not hold
 ODD = "odd positions near 2^24"

@@ -13,21 +13,21 @@ from posref.check.verdict import judged
 from posref.ops import Arguments, Mistake, NotHere, probe, using
 
 CACHED = Mistake(None).words("""
-    tables are kept by the shape of what they are made of, or by a length: what an earlier call of one shape was given
-    The first text is right; the next of one length has its positions.
-    Keep tables by the values that they are made of, or make them in every call.""")
+    tables are cached by a shape or a length: this call used the tables of an earlier call with the same shape
+    The first text is right; later texts of the same length have the positions of the first text.
+    Cache tables by the values that they are made of, or make the tables in every call.""")
 STRIDES = Mistake(None).words("""
-    an array is taken for a contiguous one: its memory is read in a row, whatever the strides
+    an array is read as if it were contiguous: its strides are ignored
     Right for a fresh array; wrong for a slice, or for axes that were exchanged.
     Step by the strides, or make the array contiguous first.""")
 REUSED = Mistake(None).words("""
-    tables are kept by the address or the identity of an array: what an earlier call with the same buffers was given
-    The first call is right; the next one that fills the same buffers has the tables of the first.
-    Keep tables by the values that they are made of, or make them in every call.""")
+    tables are cached by the address or identity of an array: this call used the tables of an earlier call with the same buffers
+    The first call is right; later calls that fill the same buffers use the tables of the first call.
+    Cache tables by the values that they are made of, or make the tables in every call.""")
 KEPT = Mistake(None).words("""
-    the frequencies of the longest text so far are kept: shorter texts after it have them
-    A text is right alone, and wrong after a longer one.
-    Make the frequencies of the length in every call, or set them back for shorter texts.""")
+    the frequencies of the longest text so far are kept: later, shorter texts use the same frequencies
+    A text is right alone, and wrong after a longer text.
+    Make the frequencies for the length of the text in every call, or reset the frequencies for shorter texts.""")
 OVERWRITTEN = "your outputs share their memory: a later call overwrites the result of an earlier one"
 NOT_REPEATED = "Look for state that a call leaves, memory that was never written, random numbers, and threads that race."
 FIRST_OF_TORCH = (
