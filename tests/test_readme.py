@@ -179,6 +179,13 @@ def test_named_files_exist():
             assert (ROOT / path).exists(), f"{page.name}: {path}"
 
 
+def test_named_tests_exist():
+    """A test that a command asks by its name: without it the command runs no test at all."""
+    for page in (ROOT / ".ci" / "run", *ROOT.glob("*.md")):
+        for path, name in re.findall(r"(tests/[\w/]+\.py)::(\w+)", page.read_text(encoding="utf-8")):
+            assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), f"{page.name}: {path} has no {name}"
+
+
 if __name__ == "__main__":
     page = SYSTEMS.read_text(encoding="utf-8")
     SYSTEMS.write_text(TABLE.sub(lambda match: match[1] + discovery.table() + "\n" + match[3], page), encoding="utf-8")
