@@ -25,13 +25,14 @@ def main(names):
     if unknown := set(names) - STAGES.keys():
         print(f"error: no stage is called {', '.join(sorted(unknown))}; there are {', '.join(STAGES)}", file=sys.stderr)
         return 2
-    record = recorded()
+    failed = False
     for name in names or STAGES:
-        record[name] = shown(name)
-        verdict = "passed" if record[name]["passed"] else "FAILED"
-        print(f"{verdict} {name} in {record[name]['seconds']} s: {record[name]['result']}", flush=True)
+        one = shown(name)
+        failed |= not one["passed"]
+        print(f"{'passed' if one['passed'] else 'FAILED'} {name} in {one['seconds']} s: {one['result']}", flush=True)
+        record = recorded() | {name: one}  # read again: other stages may have run beside this one
         RECORD.write_text(json.dumps({stage: record[stage] for stage in STAGES if stage in record}, indent=1) + "\n")
-    return int(not all(record[name]["passed"] for name in names or STAGES))
+    return int(failed)
 
 
 def recorded():
