@@ -58,6 +58,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     whole       the key of the width of all heads together, where it is not hidden_size; the first of several with a value
     towers      further layers of the same file: {their part: what differs from this row, and `keys`, the names of their keys}
     cross       True where each layer of a decoder also attends to an encoder; or the key that says which layers do
+    crossing_sizes  of the attention to an encoder: the keys of sizes that differ from those of the layer's own attention
     shared      True where all layers have the same weights; times: the key that multiplies the number of layers
     base        of 2-D sinusoids: a key or a number
     text        which rows the tokens of the text have, where others stand beside them
@@ -610,7 +611,17 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
     "jetmoe": {"like": "llama", "head": "kv_channels", "tiled": ("num_experts_per_tok", 2)},  # the keys are repeated as a whole
     "dia_encoder": {"like": "llama", "scale": 1.0, "causal": False},
-    "dia_decoder": {"like": "llama", "scale": 1.0, "asks": False},
+    "dia_decoder": {
+        "like": "llama",
+        "scale": 1.0,
+        "asks": False,
+        "cross": True,
+        "crossing_sizes": {
+            "heads": "cross_num_attention_heads",
+            "kv_heads": "cross_num_key_value_heads",
+            "head_dim": "cross_head_dim",
+        },
+    },
     "zamba2": {
         "state": {
             **BAMBA,
@@ -1412,6 +1423,8 @@ FAMILIES |= {
         "encoder": "relative_after_sinusoids",
         "vectors": ("encoder_max_relative_position", "encoder_max_relative_position", "i - j"),
         "fewer": 1,
+        "text": "offsets and the sinusoids at the input count from 0, padding too; of sound, with pad_token_id 1, the sinusoids "
+        "of frames are counted from 2, and padding has row 1, which is 0; with another pad_token_id padding is counted",
     },
     "granite_speech_encoder": {
         "like": "learned",

@@ -41,7 +41,8 @@ def _own(settings):
 
 def _crossing(settings, group):
     """The attention to an encoder, whose tokens may have a table of their own."""
-    found = replace(masks.cross_attention(group), encoding=settings.family.get("crossing", "none"))
+    sizes = {name: settings.count(key) for name, key in settings.family.get("crossing_sizes", {}).items()}
+    found = replace(masks.cross_attention(group), encoding=settings.family.get("crossing", "none"), **sizes)
     if found.encoding == "none":
         return found
     words = "the row of the table for each of these tokens, counted from 0, is added before the decoder reads them"

@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("transformers", reason="pip install posref[parity]")
 
 from huggingface_hub.errors import StrictDataclassClassValidationError
+from transformers.models.speecht5.modeling_speecht5 import SpeechT5SpeechEncoderPrenet
 
 from posref.explain import configuration, explain, families
 from tests.every import some
@@ -60,6 +61,20 @@ def test_frames_are_counted_as_explained(model_type):
     said = [layer["positions"]["forward"] for layer in explain(models.keys(model_type))["layers"] if layer["positions"]]
     for rows, forward in zip(read, said, strict=True):
         assert rows.tolist() == eval(forward, {"arange": np.arange, "n": len(rows)}).tolist()
+
+
+@pytest.mark.parametrize(
+    ("pad", "rows"), [(1, [2, 3, 4, 5, 6, 7, 1, 1, 1]), (0, [0, 0, 0, 0, 0, 0, 1, 2, 3]), (3, [4, 5, 6, 7, 8, 9, 10, 11, 12])]
+)
+def test_sound_of_speecht5_is_counted_as_explained(pad, rows):
+    """The sinusoids of six frames and three of padding; the row of padding_idx is 0."""
+    prenet = SpeechT5SpeechEncoderPrenet(models.tiny("speecht5", pad_token_id=pad)).eval()
+    added, mask = [], np.repeat([1.0, 0.0], [2200, 900])[None]
+    prenet.pos_sinusoidal_embed.register_forward_hook(lambda _, __, y: added.append(y[0].numpy()))
+    with models.torch.no_grad():
+        _, kept = prenet(models.torch.randn(1, 3100), models.torch.tensor(mask).long())
+    assert kept[0].tolist() == [True] * 6 + [False] * 3
+    np.testing.assert_array_equal(added[0], prenet.pos_sinusoidal_embed.weights[rows].numpy())
 
 
 @pytest.mark.parametrize("model_type", ["llama", "mistral", "opt", "gpt2", "roberta"])

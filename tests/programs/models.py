@@ -161,6 +161,7 @@ SPECIAL = {  # what a class needs beside its sizes
     **{name: {"cross_attn_k": 1} for name in ("blt_local_encoder", "blt_local_decoder")},
     "moonshine_streaming": {"num_key_value_heads": 4, "encoder_config": {"hidden_size": 64}},
     "trocr": {"is_decoder": True},
+    "dia_decoder": settings("cross_num_attention_heads=8 cross_num_key_value_heads=4 cross_head_dim=12 cross_hidden_size=64"),
     **{
         name: {"num_conv_pos_embeddings": 6}
         for name in ("wav2vec2", "hubert", "sew", "unispeech", "unispeech-sat", "wavlm", "sew-d")
@@ -246,10 +247,10 @@ STACKS_ALONE = {  # the stack that is described apart from the other parts of it
 }
 WITH_CHANNELS = ("pocket", "mimi", "pe_audio_encoder")  # of the sound
 CROSSING = (
-    "blip_2_qformer musicgen_decoder canary_decoder cohere_asr moonshine_streaming instructblip_qformer "
+    "blip_2_qformer musicgen_decoder canary_decoder cohere_asr dia_decoder moonshine_streaming instructblip_qformer "
     "instructblipvideo_qformer pix2struct_text_model pp_formulanet_text trocr blip_text_model"
 )
-CODEBOOKS = {"csm": 32, "kyutai_speech_to_text": 33}
+CODEBOOKS = {"csm": 32, "dia_decoder": 9, "kyutai_speech_to_text": 33}
 ANY_PICTURE = ("dinov3_vit", "step3p5_vision", "pixtral", *HYBRID_ENCODERS.split())  # which take a picture that is no square
 NORM = re.compile(r"^(q|k|qk|query|key|q_b|kv)_?(layer)?_?norms?$")
 POSITIONS = re.compile(

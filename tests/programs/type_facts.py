@@ -30,7 +30,7 @@ KEYS = (
     "block_size block_types blocks_per_stage causal channel_attention channel_shrink_ratio chunk_size clamp_len "
     "compress_rates compress_ratios compress_rope_theta conf_attention_chunk_size conf_attention_context_left "
     "conf_attention_context_right conf_attention_logit_cap conf_num_attention_heads conf_num_hidden_layers context_length "
-    "context_size conv_pos_kernel_size crop_size cross_attention_frequency cross_attention_layers d_kv d_latents d_rel "
+    "context_size conv_pos_kernel_size crop_size cross_attention_frequency cross_attention_layers cross_head_dim cross_num_attention_heads cross_num_key_value_heads d_kv d_latents d_rel "
     "decoder_attention_heads decoder_hidden_size decoder_layers decoder_num_attention_heads depths dim_bbox dim_head "
     "embed_dim embed_dim_multiplier embed_dim_per_stage embedding_size encode_proj_layers encoder_attention_heads "
     "encoder_attention_type encoder_hidden_dim encoder_layers encoder_max_relative_position encoder_num_attention_heads "
