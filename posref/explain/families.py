@@ -52,6 +52,8 @@ A row says what a configuration does not: `like` another row, then what differs.
     encoder, decoder, crossing  what these layers have, where it is not `encoding`; crossing: the attention to the encoder
     also        what is added to the scores, beside a table at the input
     buckets, reach  keys of T5's bias, of other names; gated: its rows have a gate
+    table_of    which layers have this table; segments: keys of the number of segments, of which each pair has a row of the
+                table, and of the number of trained tokens before the text, which are another segment
     boxes       what of boxes T5's buckets are taken of; box_buckets: keys or values of their number and their max_distance;
                 of_places: the same of tokens, where no key says it
     rows_key    the key of the number of rows of a table
@@ -547,20 +549,30 @@ FAMILIES: dict[str, dict[str, Any]] = {
         },
         "norm": "before",
     },
-    "inkling_text": {
+    "inkling2_text": {
         "like": "llama",
         "encoding": "none",
         "instead": "inkling",
-        "kinds": {"rule": "inkling"},
+        "kinds": {"every": 6, "then": "hybrid", "else": "hybrid_sliding"},
         "only": {"layer_types": (None, "hybrid", "hybrid_sliding")},  # others: heads of the first, mask of the second
         "window": {"key": "sliding_window", "kinds": ["hybrid_sliding"]},
         "heads_of": {"hybrid_sliding": "swa_num_attention_heads"},
         "key_heads_of": {"hybrid_sliding": ("swa_num_key_value_heads", None)},
         "head_of": {"hybrid_sliding": ("swa_head_dim", None)},
+        "temperature": "inkling",
+        "sees": {
+            "": "and a sink, whose score the query's token projects. Queries, keys and what mixes the curves are shortened to "
+            "qk_l2_clip_threshold and rel_l2_clip_threshold. Convolutions of keys, values and outputs, in hybrid layers with "
+            "weights that the token projects, are not described (modeling_inkling2.py)"
+        },
+    },
+    "inkling_text": {
+        "like": "inkling2_text",
+        "kinds": {"rule": "inkling"},
         "scale": "inverse",
         "norm": "before",
-        "temperature": "inkling",
         "asks": False,  # it counts places in the cache
+        "sees": {},
         "state": {
             "call": "convolution.causal",
             "kinds": ["hybrid", "hybrid_sliding"],
@@ -1423,8 +1435,9 @@ FAMILIES |= {
         "encoder": "relative_after_sinusoids",
         "vectors": ("encoder_max_relative_position", "encoder_max_relative_position", "i - j"),
         "fewer": 1,
-        "text": "offsets and the sinusoids at the input count from 0, padding too; of sound, with pad_token_id 1, the sinusoids "
-        "of frames are counted from 2, and padding has row 1, which is 0; with another pad_token_id padding is counted",
+        "text": "offsets and the sinusoids at the input count from 0, padding too; of sound, with pad_token_id 1, the "
+        "sinusoids of frames are counted from 2, and padding has row 1, which is 0; with another pad_token_id padding is "
+        "counted",
     },
     "granite_speech_encoder": {
         "like": "learned",
@@ -1529,8 +1542,31 @@ FAMILIES |= {
     "marian": {"encoding": "sinusoidal", "scale": "head", "stacks": "encoder_decoder"},
     "m2m_100": {"like": "marian", "rows": "roberta"},
     "time_series_transformer": {"like": "marian", "rows": {"decoder": "after_context"}},
+    "informer": {
+        "like": "time_series_transformer",
+        "mask": {
+            "encoder": "not described: with attention_type prob, queries that score high on keys drawn at random see all "
+            "tokens, and the other queries get the mean of all values; with distil a convolution halves the tokens after each "
+            "layer but the last (modeling_informer.py)",
+            "decoder": "not described: with attention_type prob, queries that score high on keys drawn at random see earlier "
+            "tokens, and the other queries get the sum of the values up to their own (modeling_informer.py)",
+        },
+    },
     "t5": {"encoding": "t5", "scale": 1.0, "head": "d_kv", "stacks": "t5"},
     "umt5": {"like": "t5", "every_layer": True},
+    "cpmant": {
+        "like": "learned",
+        "encoding": "t5",
+        "head": "dim_head",
+        "buckets": "position_bias_num_buckets",
+        "reach": "position_bias_max_distance",
+        "table_of": "the model, used by all layers",
+        "segments": ("segment_types", "prompt_length"),
+        "sees": {
+            "": "and prompt trained tokens, which stand before the text: between them and the text a bias has one value per "
+            "head and direction (modeling_cpmant.py)"
+        },
+    },
     "longt5": {
         "like": "t5",
         "only": {"encoder_attention_type": ("local", "transient-global")},

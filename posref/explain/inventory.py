@@ -76,20 +76,18 @@ REASONS = {
         "features have learned tables": "florence_vision",
         "a learned bias for each distance of rows and columns, without sign": "levit",
         "convolutions in the predictor of durations, which read neighbours in order": "vits",
-        "T5's buckets within a segment, and one row of the table for each pair of other segments": "cpmant",
         "Transformer-XL's terms within chunks of frames; not compared, since its eager attention gives NaN": (
             "nemotron_asr_streaming_encoder"
         ),
         "a model of timm at the input, then RoPE; not compared, since its module needs timm": "pe_video_encoder",
-        "sinusoids at the input, counted on by the decoder from context_length; queries are chosen by their scores": "informer",
         "2-D sinusoids, which a network scales in each layer, are added to queries and keys; sinusoids of the boxes of objects "
         "stand beside their features": "dab-detr",
-        "rotations in the first head alone, and masks of blocks": "qwen2_5_omni_dit",
+        "RoPE rotates neighbouring features of the first head alone; a frame sees its block of block_size frames, in "
+        "look_ahead_layers also the next block, in look_backward_layers also the block before": "qwen2_5_omni_dit",
         "the pooler of the classifier has attention without a term for position": "vjepa2",
         "rotations by row and column of queries and keys, of which convolutions join several": "efficientloftr",
         "part of queries, keys and values rotates": "clvp_encoder",
         "neighbourhood attention with a learned bias for each offset; not compared, since its module needs natten": "dinat",
-        "Inkling's bias, of queries and keys whose lengths are cut, with sinks made of the tokens": "inkling2_text",
         "a learned table at the input; layers see windows of the picture": "hiera",
         "a learned table at the input, and heads of 64 features; not compared, since its attention is one call of PyTorch": (
             "bridgetower_vision_model"

@@ -268,7 +268,8 @@ def _t5(settings, group):
         "buckets": settings.count(family.get("buckets", "relative_attention_num_buckets")),
         "max_distance": settings.count(family.get("reach", "relative_attention_max_distance")) or 128,
         "bidirectional": not group.causal,
-        "table_of": "every layer" if family.get("every_layer") else "layer 0, used by all",
+        "table_of": "every layer" if family.get("every_layer") else family.get("table_of", "layer 0, used by all"),
+        **dict(zip(("segments", "prompt"), map(settings.count, family.get("segments", ())), strict=False)),
         **({"times": "t5.gate of the layer's input"} if family.get("gated") else {}),
         **({"blocks": settings.count("global_block_size")} if summed else {}),
     }

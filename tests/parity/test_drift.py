@@ -22,7 +22,7 @@ TYPES = (
     "beam llama4_text cohere2 smollm3 flint doge glm4 glm4_moe phi3 gpt_neox gptj nanochat olmo3 modernbert exaone4 "
     "beam qwen2_vl_text ernie4_5_vl_moe_text qwen3_next granite chameleon zaya dbrx qwen2_vl_vision "
     "albert blip_2_qformer conditional_detr detr flava_multimodal_model gpt_neo mpnet parakeet_encoder sam_vision_model "
-    "canine deformable_detr sam2_hiera_det_model sam3_vit_model timesfm vits "
+    "canine cpmant deformable_detr dia_decoder inkling2_text sam2_hiera_det_model sam3_vit_model timesfm vits "
     "bros gemma3n_audio gemma4_audio lilt minimax_m3_vl_vision neomme phi4_multimodal_audio vjepa2 "
     "beit glm4v_text qwen3_5_text qwen3_vl_text trocr umt5 vitdet wav2vec2 wavlm "
     "pixtral dinov3_vit wav2vec2-bert bert bloom mpt t5 gpt2 bart t5gemma t5gemma2 ministral3 mllama_text_model"
@@ -54,7 +54,7 @@ def test_tokens_of_a_padded_row_are_counted_as_explained(model_type):
     assert list(drift.counting(model_type)) == []
 
 
-@pytest.mark.parametrize("model_type", ["fun_asr_nano_encoder", "time_series_transformer"])
+@pytest.mark.parametrize("model_type", ["fun_asr_nano_encoder", "informer", "time_series_transformer"])
 def test_frames_are_counted_as_explained(model_type):
     model = models.build(models.tiny(model_type))
     read = models.rows_read(model, models.inputs_of(model)).values()

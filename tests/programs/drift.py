@@ -422,8 +422,8 @@ def loudness(layer, call, record):
         yield f"its queries are scaled by {found / sizes[0]:.6g}, explained as {factor:.6g}"
     sizes = [np.linalg.norm(x) for x in record.projected.get(f"{call.layer}.k_proj", []) if x.size == call.k.size]
     factor, found = layer.get("key_scale", 1.0) * layer["magnitude"], np.linalg.norm(call.k)
-    normed = any(norm.layer == call.layer for norm in record.norms)
-    if sizes and not partly and not normed and not any(abs(found - factor * size) <= 1e-4 * found for size in sizes):
+    other = any(norm.layer == call.layer for norm in record.norms) or hasattr(call.module, "k_sconv")  # convolved keys
+    if sizes and not partly and not other and not any(abs(found - factor * size) <= 1e-4 * found for size in sizes):
         yield f"its keys are scaled by {found / sizes[0]:.6g}, explained as {factor:.6g}"
 
 
@@ -793,14 +793,18 @@ def t5_bias(layer, call, record):
     at = [np.arange(x.shape[-2]) for x in (call.q, call.k)]
     tables = {key: x for key, x in record.bias_tables.items() if "boxes" not in said or re.match(BOX_TABLES, key)}
     table = nearest(tables, call.layer)
-    if len(table) != said["buckets"]:
+    if len(table) != said["buckets"] + said.get("segments", 0) ** 2:
         return np.nan
+    table, pairs = np.split(table, [said["buckets"]])
     found = t5.bias(*at, table, max_distance=said["max_distance"], bidirectional=said["bidirectional"])
     for table, offsets in (
         zip([*tables.values()][1:], OF_BOXES[said["boxes"]](record.boxes), strict=True) if "boxes" in said else ()
     ):
         rule = {"buckets": said["box_buckets"], "max_distance": said["box_max_distance"], "bidirectional": True}
         found = found + np.moveaxis(table[t5.bucket(offsets, **rule)], -1, 0)
+    if "segments" in said:  # 0 is the prompt, 2 the text
+        i, j = 2 * (at[0] >= said["prompt"])[:, None], 2 * (at[1] >= said["prompt"])
+        found = np.where(i == j, found, np.moveaxis(pairs[i * said["segments"] + j], -1, 0))
     return factor * found
 
 
@@ -830,7 +834,9 @@ def nearest(tables, name):
 
 
 def sinks_of(layer, call):
-    """One number per head; minus infinity where there is no sink."""
+    """One number per head, of Inkling 2 per head and query; minus infinity where there is no sink."""
+    if call.keywords.get("sinks") is not None:
+        return call.keywords["sinks"].detach().double().numpy()
     if not layer["sinks"]:
         return -np.inf
     given = call.keywords.get("s_aux")

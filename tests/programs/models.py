@@ -123,6 +123,10 @@ SPECIAL = {  # what a class needs beside its sizes
         log_scaling_n_floor=4 rel_extent=7 swa_num_attention_heads=8 swa_num_key_value_heads=4 swa_head_dim=8
         initializer_range=1.0
     """),
+    "inkling2_text": settings("""
+        log_scaling_n_floor=4 rel_extent=7 swa_num_attention_heads=8 swa_num_key_value_heads=4 swa_head_dim=8
+        num_hidden_layers=7 initializer_range=0.15
+    """),
     "cohere_compass_text": {
         "rope_parameters": {kind: WHOLE["rope_parameters"] for kind in ("full_attention", "sliding_attention")}
     },
@@ -157,10 +161,15 @@ SPECIAL = {  # what a class needs beside its sizes
     "dpt": {"backbone_config": None},
     "moonshine": {"encoder_num_hidden_layers": 3, "decoder_num_hidden_layers": 3, "decoder_num_attention_heads": 8},
     "seggpt": {"image_size": [64, 32]},
-    "time_series_transformer": {"prediction_length": TOKENS, "lags_sequence": [1, 2], "num_time_features": 1, "d_model": 64},
+    **{
+        name: {"prediction_length": TOKENS, "lags_sequence": [1, 2], "num_time_features": 1, "d_model": 64, **more}
+        for name, more in (("informer", {"attention_type": "full"}), ("time_series_transformer", {}))
+    },
     **{name: {"cross_attn_k": 1} for name in ("blt_local_encoder", "blt_local_decoder")},
     "moonshine_streaming": {"num_key_value_heads": 4, "encoder_config": {"hidden_size": 64}},
     "trocr": {"is_decoder": True},
+    "cpmant": settings("prompt_length=5 segment_types=3 dim_head=16 position_bias_num_buckets=8 position_bias_max_distance=16")
+    | {"init_std": 0.1},
     "dia_decoder": settings("cross_num_attention_heads=8 cross_num_key_value_heads=4 cross_head_dim=12 cross_hidden_size=64"),
     **{
         name: {"num_conv_pos_embeddings": 6}
@@ -774,10 +783,12 @@ def _watch_rotations(model, record, path):
 
 def bias_tables(model):
     """Tables of T5's biases, one row per bucket and one column per head, by the name of their attention."""
-    return {
+    found = {
         name: _array(module.weight.T if isinstance(module, torch.nn.Linear) else module.weight)
         for name, module in bias_modules(model).items()
     }
+    whole = {name: _array(x) for name, x in model.named_parameters() if name == "position_bias.relative_attention_bias"}
+    return found | {f"encoder.{name}": x for name, x in whole.items()}
 
 
 def offset_tables(model):
