@@ -218,6 +218,10 @@ def key_heads(settings, heads, kind=None):
         return settings.count(key) or without
     if settings.family.get("key_heads") == "one":
         return 1
+    if settings.family.get("key_heads") == "heads":
+        if settings.file.get("num_key_value_heads") == heads:
+            settings.read.add("num_key_value_heads")  # it says the same
+        return heads
     if settings.family.get("key_heads") == "attn_config":
         return (settings["attn_config"] or {}).get("kv_n_heads", 1)
     shared = settings.family.get("key_heads") == "multi_query" and not settings.file.get("posref_file")

@@ -29,7 +29,8 @@ A row says what a configuration does not: `like` another row, then what differs.
     heads_by_layer  the key of a list with the number of heads of each layer
     heads_of, key_heads_of  kinds with another number of heads: its key, and for keys what stands there without one
     key_heads   one: all heads share one key; multi_query: this key says whether they do; attn_config: the key is in there;
-                read: the module reads a key that its class does not have
+                read: the module reads a key that its class does not have; heads: as many as queries, whatever the file says
+    inside      {key of a dictionary in the file: {its keys: the names of the class}}, which the class reads
     more_key_heads  kinds with that many times the key heads of the file
     decoder_if  the key of the file that makes an encoder a decoder
     asks        False where generate() never gives this module positions
@@ -941,6 +942,19 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
     "nemotron3_5_transcribe_word_timestamp": {"like": "nemotron3_5_transcribe_asr_audio"},
     "glmasr_encoder": {"like": "partial", "partial": 0.5, "causal": False},
+    "dots3_note_audio_encoder": {
+        "like": "glmasr_encoder",
+        "head": "hidden",
+        "key_heads": "heads",
+        "inside": {
+            "whisper_config": {
+                "d_model": "hidden_size",
+                "encoder_attention_heads": "num_attention_heads",
+                "encoder_layers": "num_hidden_layers",
+                "max_source_positions": "max_position_embeddings",
+            }
+        },
+    },
     "timesfm2_5": {
         "like": "llama",
         "scale": None,

@@ -1,6 +1,7 @@
 """The parts of a model: one configuration holds those of its text, vision and sound, flat or nested."""
 
 from posref.explain.configuration import ELSEWHERE, ROTARY, UNKNOWN_TYPE, Settings, facts, shown
+from posref.explain.families import FAMILIES
 from posref.explain.inventory import REASONS, counts_layers, stacks
 from posref.explain.unrotated_layers import only_stack
 
@@ -18,6 +19,9 @@ def parts(config, model_type, path="", outer=None, usual=None):
     """
     row = facts().get(model_type, {})
     config = config if row else {**(usual or {}), **config}
+    for key, names in FAMILIES.get(model_type, {}).get("inside", {}).items():
+        given = config.get(key) or {}
+        config = {**config, key: None} | {name: given[old] for old, name in names.items() if old in given}
     below = row.get("parts", {})
     copies = {f"{key}_dict" for key in below}  # a second spelling of CLIP and its kin, which wins there
     below = {**below, **{key: name for key, name in _named_parts(config).items() if key not in copies}}

@@ -29,7 +29,7 @@ TYPES = (
 )
 # rotary types of which nothing is said: their position has not been read
 UNREAD = (
-    "blt dots3_note_audio_encoder dots3_note_text edgetam_video efficientloftr musicflamingo pe_audio_video_encoder "
+    "blt dots3_note_text edgetam_video efficientloftr musicflamingo pe_audio_video_encoder "
     "pe_video_encoder qwen2_5_omni_dit sam2_video "
     "sam3_tracker_video"
 )
@@ -126,6 +126,13 @@ VARIANTS = {
     "norms without a rotation": ("internvl_vision", {"use_qk_norm": True}),
     "heads of full layers": ("gemma4_text", {"num_global_key_value_heads": 1, "attention_k_eq_v": True}),
     "windows that hide every key": ("qwen2_moe", {"layer_types": ["sliding_attention"] + ["full_attention"] * 12}),
+    "sizes in a dictionary": (
+        "dots3_note_audio_encoder",
+        {
+            "whisper_config": {"d_model": 96, "encoder_layers": 3, "encoder_attention_heads": 6, "decoder_layers": 7},
+            "adapter_input_size": 96,
+        },
+    ),
     "the sinusoid of DETR": ("detr", {"position_embedding_type": "sine"}),
     "causal by a key": ("xlm", {"causal": True}),
     "a sinusoid of another base": ("rt_detr", {"positional_encoding_temperature": 20000, "encoder_layers": 3}),

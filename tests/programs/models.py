@@ -170,6 +170,7 @@ SPECIAL = {  # what a class needs beside its sizes
     "trocr": {"is_decoder": True},
     "cpmant": settings("prompt_length=5 segment_types=3 dim_head=16 position_bias_num_buckets=8 position_bias_max_distance=16")
     | {"init_std": 0.1},
+    "dots3_note_audio_encoder": settings("adapter_input_size=64 downsample_hidden_size=8 adapter_out_dim=64"),
     "dia_decoder": settings("cross_num_attention_heads=8 cross_num_key_value_heads=4 cross_head_dim=12 cross_hidden_size=64"),
     **{
         name: {"num_conv_pos_embeddings": 6}
@@ -581,6 +582,9 @@ def inputs_of(model):
         pixels = configuration.num_channels * configuration.patch_size**2
         inputs |= {"pixel_values": torch.randn(1, 24, pixels), "pixel_attention_mask": torch.ones(1, 24, dtype=torch.long)}
         inputs["spatial_shapes"] = torch.tensor([GRID])
+    if "chunk_sample_lengths" in names:
+        inputs["input_features"] = torch.randn(1, configuration.feature_size, 8 * TOKENS)
+        inputs["chunk_sample_lengths"] = torch.tensor([8 * TOKENS * configuration.hop_length])
     if "audio_mel" in inputs:
         inputs["audio_mel_mask"] = torch.zeros(1, 96, dtype=torch.bool)
     if configuration.model_type == "tvp":
