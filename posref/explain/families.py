@@ -20,12 +20,13 @@ A row says what a configuration does not: `like` another row, then what differs.
     forward     the positions that the module takes, where they are not 0, 1, 2, ..
     kinds       rule of the layers (posref.explain.layer_kinds); layers: the key that counts them, where it is another one
     window      which kinds see a window: its key, what is added to it, whether it reaches to both sides; after: the
-                key that counts later keys, and what is added to it
+                key that counts later keys, and what is added to it; usual: its width without a key
     stretched   kinds whose patches are counted so that the columns of the picture have the places of those of one window
     nope        which kinds do not rotate, or the key of a list
     class       the type whose code transformers has, where transformers has no type of this name
     rows        the name of a rule in posref.explain.positions.ROWS: which row of a learned table a token reads; without this
                 key token n reads row n. With ALiBi: the position of a token; without this key the number of tokens before it
+    keys_of     kinds whose sizes have other keys: {kind: {key: (its key, its value without one)}}
     heads_by_layer  the key of a list with the number of heads of each layer
     heads_of, key_heads_of  kinds with another number of heads: its key, and for keys what stands there without one
     key_heads   one: all heads share one key; multi_query: this key says whether they do; attn_config: the key is in there;
@@ -227,6 +228,7 @@ RG_LRU: dict[str, Any] = {
     "scale": 1.0,
     "convolution": {"of": ["values"], "width": "conv1d_width", "activation": None, "bias": True},
 }
+DOTS3_WIDTHS = {"head_dim": 256, "qk_nope_head_dim": 192, "qk_rope_head_dim": 64}
 LLAMA4_ROPE = {"factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False, "original_max_position_embeddings": 4096}
 GEMMA4_ROPE = {
     "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
@@ -807,6 +809,30 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "axk2": {"like": "deepseek_v32"},
     "hy_v4": {"like": "deepseek_v32", "layout": "half", "sinks": True, "indexer": None},
     "glm_moe_dsa": {"like": "deepseek_v32", "indexer": "interleaved_to_half", "shared_selection": True},
+    "dots3_note_text": {
+        "like": "llama",
+        **MLA,
+        "scale": "latent",
+        "kinds": {
+            **{"every": 4, "at": 1, "also": (0,), "then": "indexed_attention"},
+            "named": {"full_attention": "indexed_attention"},
+        },
+        "only": {
+            **dict.fromkeys(("use_dsa", "use_sliding_window"), (None, True)),
+            **{f"swa_{name}": (None, width) for name, width in DOTS3_WIDTHS.items()},
+            **dict.fromkeys(("per_layer_config", "rope_scaling"), (None,)),
+        },
+        "keys_of": {
+            "sliding_attention": {
+                **{name: (f"swa_{name}", 64) for name in ("num_attention_heads", "num_key_value_heads")},
+                **{name: (f"swa_{name}", width) for name, width in DOTS3_WIDTHS.items()},
+            }
+        },
+        "window": {**SLIDING, "usual": 512},
+        "indexer": "interleaved_to_half",
+        "parameters": "dots3",
+        "sees": {"": "all heads share the rotated features of a key, which are normed before the rotation"},
+    },
     "longcat_flash": {"like": "llama", **MLA, "kinds": {"layers": "num_layers"}},
     "bailing_hybrid": {
         "like": "deepseek_v3",

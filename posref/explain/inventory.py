@@ -94,7 +94,6 @@ REASONS = {
         ),
         "a learned table of tokens; objects have projections of their boxes": "lxmert",
         "the mean of a group of patches reads them; it has no term for position": "molmo2_adapter",
-        "latent attention with RoPE; windowed layers have widths, heads and a base of their own (swa_ keys)": "dots3_note_text",
         "attention to the memory rotates by row and column; convolutions join the memory": (
             "edgetam_video sam2_video sam3_tracker_video"
         ),

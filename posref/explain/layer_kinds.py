@@ -54,7 +54,7 @@ def _given(settings, key, given, rule, count):
     if count is not None and len(given) < count:
         raise settings.error(f"{key} names {len(given)} layers and num_hidden_layers is {count}")
     listed = [given[i] for i in settings.numbered(key, len(given) if count is None else count)]
-    found = [OLD_NAMES.get(kind, kind) for kind in listed]
+    found = [{**OLD_NAMES, **rule.get("named", {})}.get(kind, kind) for kind in listed]
     unknown = sorted(set(found) - KNOWN)
     if unknown:
         raise settings.error(f"{key} has {shown(unknown[0])}, which is no kind of layer")

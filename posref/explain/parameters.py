@@ -162,6 +162,12 @@ def _olmo3(settings, kinds):
     return _nested(settings, kinds, {"full_attention": ("rope_theta", default), "sliding_attention": (None, default)})
 
 
+def _dots3(settings, kinds):
+    """Without a dictionary each kind of layer has a base of its own."""
+    bases = {"indexed_attention": ("rope_theta", settings.facts["theta"]), "sliding_attention": ("swa_rope_theta", 50000.0)}
+    return _as_given(settings, kinds) if settings.given("rope_parameters") else _nested(settings, kinds, bases, scaled=())
+
+
 def _as_given(settings, kinds):
     """The dictionary by kind of layer, of the file or else of the class; and a share beside it, for a type that reads one."""
     found = _dictionary(settings, "rope_parameters") or copy.deepcopy(settings.family["without"])
@@ -295,6 +301,7 @@ RULES = {
     "gemma3": _gemma3,
     "modernbert": _modernbert,
     "olmo3": _olmo3,
+    "dots3": _dots3,
     "given": _as_given,
     "phi3": _phi3,
     "mrope": _mrope,

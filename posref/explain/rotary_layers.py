@@ -135,8 +135,17 @@ def _base_of(settings, i):
     return listed[i] if listed else None
 
 
+def _of_kind(settings, kind):
+    """The settings of layers of a kind, some of whose sizes have other keys."""
+    keys = settings.family.get("keys_of", {}).get(kind, {})
+    found = copy.copy(settings)
+    found.names = {**settings.names, **{key: name for key, (name, _) in keys.items()}}
+    found.facts = {**settings.facts, "defaults": {**settings.facts.get("defaults", {}), **dict(keys.values())}}
+    return found if keys else settings
+
+
 def _layer(settings, kind, turned, theta, given):
-    family = settings.family
+    settings, family = _of_kind(settings, kind), settings.family
     head_dim, heads = head_width(settings, kind), query_heads(settings, kind)
     sides = "both" if both_sides(settings) else family.get("window", {}).get("sides", "past")
     layer = Layer(
@@ -318,6 +327,7 @@ def window(settings, kind):
         width = settings.number(rule["instead"], int)
         return width + rule["instead_plus"] if width > 0 else None
     width = settings.number(rule["key"], int)
+    width = rule.get("usual") if width is None else width
     if width is None or width <= 0:
         return None
     if both_sides(settings):

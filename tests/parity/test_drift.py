@@ -29,7 +29,7 @@ TYPES = (
 )
 # rotary types of which nothing is said: their position has not been read
 UNREAD = (
-    "blt dots3_note_text edgetam_video efficientloftr musicflamingo pe_audio_video_encoder "
+    "blt edgetam_video efficientloftr musicflamingo pe_audio_video_encoder "
     "pe_video_encoder qwen2_5_omni_dit sam2_video "
     "sam3_tracker_video"
 )
@@ -126,6 +126,12 @@ VARIANTS = {
     "norms without a rotation": ("internvl_vision", {"use_qk_norm": True}),
     "heads of full layers": ("gemma4_text", {"num_global_key_value_heads": 1, "attention_k_eq_v": True}),
     "windows that hide every key": ("qwen2_moe", {"layer_types": ["sliding_attention"] + ["full_attention"] * 12}),
+    "old names of layers": (
+        "dots3_note_text",
+        {"layer_types": ["full_attention", "sliding_attention"] * 6 + ["full_attention"]},
+    ),
+    "a base of windowed layers": ("dots3_note_text", {"rope_theta": 777.0, "swa_rope_theta": 77.0}),
+    "one base in a dictionary": ("dots3_note_text", {"rope_parameters": {"rope_type": "default", "rope_theta": 777.0}}),
     "sizes in a dictionary": (
         "dots3_note_audio_encoder",
         {

@@ -170,6 +170,9 @@ SPECIAL = {  # what a class needs beside its sizes
     "trocr": {"is_decoder": True},
     "cpmant": settings("prompt_length=5 segment_types=3 dim_head=16 position_bias_num_buckets=8 position_bias_max_distance=16")
     | {"init_std": 0.1},
+    "dots3_note_text": settings(
+        "sliding_window=5 swa_num_attention_heads=2 swa_num_key_value_heads=2 swa_kv_lora_rank=24 swa_q_lora_rank=32"
+    ),
     "dots3_note_audio_encoder": settings("adapter_input_size=64 downsample_hidden_size=8 adapter_out_dim=64"),
     "dia_decoder": settings("cross_num_attention_heads=8 cross_num_key_value_heads=4 cross_head_dim=12 cross_hidden_size=64"),
     **{
