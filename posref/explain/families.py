@@ -66,8 +66,10 @@ A row says what a configuration does not: `like` another row, then what differs.
     shared      True where all layers have the same weights; times: the key that multiplies the number of layers
     base        of 2-D sinusoids: a key or a number
     text        which rows the tokens of the text have, where others stand beside them
-    staged      keys of lists with the layers, the width and the heads of each stage, and their values without a file
+    staged      keys of lists with the layers, the width and the heads of each stage, and their values without a file, or the
+                key of a factor by which each stage is wider than the stage before; a fourth key: the width of a head
     table       rows of the table where the file says none
+    per_head    features of a head, where no key says how many heads there are
     fewer_heads how many times fewer heads there are than the file says, of the same width
     vectors     of Shaw: keys of the largest offset to the left and to the right, and which offset; beyond: 0, where
                 larger offsets have no vector; fewer: how much smaller the largest offset to the left is than its key says
@@ -1031,6 +1033,16 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
     # encoders
     "eurobert": {"like": "llama", "causal": False},
+    "clvp_encoder": {
+        "like": "eurobert",
+        "head": "hidden",
+        "parameters": "clvp",
+        "partial": 1.0,
+        "scale": 1.0,
+        "before": -0.5,
+        "only": {"use_rotary_embedding": (True,)},
+        "sees": {"": "values rotate as keys do, and the output is not rotated back (modeling_clvp.py)"},
+    },
     "esm": {
         "like": "llama",
         "parameters": "esm",
@@ -1351,6 +1363,24 @@ FAMILIES |= {
         "patches": "one row of the table of its stage for each patch; in the last stage row 0 is that of [CLS]",
         "sees": {"": "where sequence_reduction_ratios is above 1, a convolution makes one key of as many rows and columns"},
     },
+    "hiera": {
+        "like": "learned",
+        "staged": {"depths": None, "embed_dim": "embed_dim_multiplier", "num_heads": None},
+        "mask": "not described: in stages of masked_unit_attention, and in the first layer after such a stage, patches of one "
+        "unit see each other, elsewhere all patches; a unit has masked_unit_size rows and columns, divided by query_stride in "
+        "each later stage. The first layer of stages 1 to num_query_pool takes, per feature, the largest of query_stride rows "
+        "and columns of queries (modeling_hiera.py)",
+    },
+    "levit": {
+        "like": "learned",
+        "encoding": "unsigned",
+        "staged": {"depths": None, "hidden_sizes": None, "num_attention_heads": None, "key_dim": None},
+        "patches": "row and column of each patch in the grid of its stage",
+        "sees": {
+            "": "after each stage but the last, an attention with a table of its own, whose queries are every second row and "
+            "column of the patches, makes the patches of the next stage (modeling_levit.py)"
+        },
+    },
     "tapas": {
         "like": "learned",
         "text": "counted from 0; token_type_ids name cells of a table, and reset_position_index_per_cell counts each from 0",
@@ -1370,7 +1400,30 @@ FAMILIES |= {
         "file": "blip_text",
         "mask": "not described: causal where it writes; all tokens see each other where it compares a text with a picture",
     },
-    "xclip_vision_model": {"like": "learned", "sees": {"": "and a token of its frame that attention between the frames made"}},
+    "xclip_vision_model": {
+        "like": "learned",
+        "sees": {"": "and a token of its frame that attention between the frames made"},
+        "towers": {
+            "mit": {
+                "keys": {name: f"mit_{name}" for name in SIZES_OF_A_STACK},
+                "rows_key": "num_frames",
+                "patches": "one row of the table for each frame",
+                "sees": {"": "each token is a frame: its projected [CLS]; XCLIPVisionModel alone lacks these layers"},
+            }
+        },
+    },
+    "bridgetower_vision_model": {"like": "learned", "per_head": 64, "only": {"remove_last_layer": (False,)}},
+    "lxmert": {
+        "like": "learned",
+        "stacks": "lxmert",
+        **dict.fromkeys(("r_layers", "x_layers"), "none"),
+        "sees": {
+            "r_layers": "the tokens are objects; before the first layer the projection of the box of each object is added to "
+            "the object's features (modeling_lxmert.py)",
+            "x_layers": "before that the text reads the objects and the objects read the text, with the same weights; then the "
+            "text and the objects each see their own tokens (modeling_lxmert.py)",
+        },
+    },
     "videoprism_text_model": {"like": "sinusoidal", "softcap": "attn_logit_softcapping"},
     "longformer": {"like": "learned_roberta", "window": HALVED},
     "led": {"like": "blenderbot", "stacks": "led", "window": HALVED},

@@ -74,7 +74,6 @@ REASONS = {
         "projected coordinates of the keypoints are the angles by which queries and keys rotate": "lightglue",
         "convolutions order the patches, and attention is within windows or between features; rows and columns of the last "
         "features have learned tables": "florence_vision",
-        "a learned bias for each distance of rows and columns, without sign": "levit",
         "convolutions in the predictor of durations, which read neighbours in order": "vits",
         "Transformer-XL's terms within chunks of frames; not compared, since its eager attention gives NaN": (
             "nemotron_asr_streaming_encoder"
@@ -86,13 +85,9 @@ REASONS = {
         "look_ahead_layers also the next block, in look_backward_layers also the block before": "qwen2_5_omni_dit",
         "the pooler of the classifier has attention without a term for position": "vjepa2",
         "rotations by row and column of queries and keys, of which convolutions join several": "efficientloftr",
-        "part of queries, keys and values rotates": "clvp_encoder",
         "neighbourhood attention with a learned bias for each offset; not compared, since its module needs natten": "dinat",
-        "a learned table at the input; layers see windows of the picture": "hiera",
-        "a learned table at the input, and heads of 64 features; not compared, since its attention is one call of PyTorch": (
-            "bridgetower_vision_model"
-        ),
-        "a learned table of tokens; objects have projections of their boxes": "lxmert",
+        "a second learned table at the input; all patches see each other": "hiera",
+        "the last layer of the file is left out": "bridgetower_vision_model",
         "the mean of a group of patches reads them; it has no term for position": "molmo2_adapter",
         "attention to the memory rotates by row and column; convolutions join the memory": (
             "edgetam_video sam2_video sam3_tracker_video"
@@ -105,7 +100,7 @@ REASONS = {
         "text: sinusoids at the input of both stacks; units: in the decoder alone; sound: terms of distances in each layer": (
             "seamless_m4t seamless_m4t_v2"
         ),
-        "a learned table of frames": "xclip xclip_vision_model",
+        "the text reads patches, averaged over the frames, without a term for position": "xclip",
         "layers above two towers, which add no position": "bridgetower",
         "layers above the described ones, which add no position": "videoprism_vision_model",
         "an indexer chooses blocks of tokens by one key for each": "glm5_next_text qwen4_exp_text",

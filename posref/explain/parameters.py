@@ -319,6 +319,6 @@ RULES = {
     "llama4_vision": _llama4_vision,
     "esm": _fixed(10000.0, "rope_theta"),
     "dinov3": _fixed(100.0, "rope_theta", "axial"),
-    "gptj": _fixed(10000.0),
+    **dict.fromkeys(("clvp", "gptj"), _fixed(10000.0)),
     "roformer": _fixed(10000.0),
 }

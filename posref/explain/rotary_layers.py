@@ -265,6 +265,14 @@ def _counted(settings, key):
 def turned_width(settings, kind):
     if settings.family["parameters"] == "gptj":
         return settings.count("rotary_dim") or settings.count("hidden_size")
+    if settings.family["parameters"] == "clvp":  # a head of half the width of the projection (modeling_clvp.py)
+        width, head = (
+            max(settings.count("projection_dim") // (2 * settings.count("num_attention_heads")), 32),
+            head_width(settings, kind),
+        )
+        if width > head:
+            raise settings.error(f"projection_dim makes {width} features of a head rotate; a head has {head}")
+        return width
     return head_width(settings, kind)
 
 

@@ -46,7 +46,7 @@ NORM = re.compile(r"qk_?(layer_?)?norm")  # of a class without it, false says wh
 FOPE = {"fope_init_factor", "fope_sep_head", "num_inv_freq"}  # of Intern-S1-Pro: modeling_interns1_pro.py, vLLM, lmdeploy
 BY_LAYER = ("gemma3", "modernbert", "olmo3")
 FOREIGN = {"'chatglm'": "its own modeling_chatglm.py rotates the first half of every head, in adjacent pairs"}  # see native
-FIXED = {"gptj": "GPT-J and CodeGen", "roformer": "RoFormer"}
+FIXED = {"clvp": "CLVP", "gptj": "GPT-J and CodeGen", "roformer": "RoFormer"}
 
 
 def traps(settings, groups):

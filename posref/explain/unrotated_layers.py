@@ -45,6 +45,9 @@ PERCEIVER_BLOCKS = {"": {"layers": "num_self_attends_per_block", "heads": "num_s
 PERCEIVER = {"": {"layers": "resampler_depth", "heads": "resampler_n_heads", "causal": False}}
 MLLAMA_VISION = {"": {**ONE[""], "more": "num_global_layers"}}
 GEMMA3N_AUDIO = {"": {"layers": "conf_num_hidden_layers", "heads": "conf_num_attention_heads", "causal": False}}
+LXMERT = {"": {**ONE[""], "layers": "l_layers"}} | {
+    name: {**ONE[""], "layers": name, "causal": False} for name in ("r_layers", "x_layers")
+}
 PHI4_AUDIO = {"": {**ONE[""], "layers": "num_blocks"}}
 VIDEOPRISM = {"": {**ONE[""], "layers": "num_spatial_layers", "more": "num_temporal_layers"}}
 STACKS = {
@@ -52,6 +55,7 @@ STACKS = {
     "videoprism": VIDEOPRISM,
     "gemma3n_audio": GEMMA3N_AUDIO,
     "phi4_audio": PHI4_AUDIO,
+    "lxmert": LXMERT,
     "depths": {"": {**ONE[""], "layers": "depths"}},
     "reformer": REFORMER,
     "perceiver": PERCEIVER,
@@ -102,19 +106,27 @@ def groups(settings):
 def _staged(settings):
     """A group for each stage, whose layers have a width and heads of their own."""
     rule = settings.family["staged"]
-    listed = [usual if settings[key] is None else settings.counts(key) for key, usual in rule.items()]
+    stages = len(settings.counts(next(iter(rule)))) if settings[next(iter(rule))] else 0
+    listed = [_of_stages(settings, key, usual, stages) for key, usual in rule.items()]
     if len({*map(len, listed)}) > 1:
         raise settings.error(
             f"{', '.join(rule)} name {', '.join(str(len(each)) for each in listed)} stages; they must be as many"
         )
     found, first = [], 0
-    for depth, width, heads in zip(*listed, strict=True):
-        layers, head = settings.numbered(next(iter(rule)), first + depth)[first:], width // heads
+    for depth, width, heads, *own in zip(*listed, strict=True):
+        layers, head = settings.numbered(next(iter(rule)), first + depth)[first:], own[0] if own else width // heads
         group = plain(settings, settings.path, layers, heads, head, False, settings.family["encoding"])
         rows = settings.family.get("rows_key", "max_position_embeddings")
         found.append(replace(group, softmax_scale=_scale(settings, head), **added(settings, group, rows)))
         first += depth
     return found
+
+
+def _of_stages(settings, key, usual, stages):
+    """A number for each stage: of a list, or of the first stage, with the key of the factor from stage to stage."""
+    if isinstance(usual, str):
+        return [int(settings.count(key) * settings.number(usual) ** stage) for stage in range(stages)]
+    return usual if settings[key] is None else settings.counts(key)
 
 
 def only_stack(file, path=""):
@@ -157,10 +169,10 @@ def _after(settings, key=None, plus=0):
 
 def _group(settings, name, stack, indices):
     family = settings.family
-    heads = settings.count(stack["heads"])
+    whole = next(filter(None, map(settings.count, family.get("whole", "hidden_size").split())), None)
+    heads = whole // family["per_head"] if "per_head" in family else settings.count(stack["heads"])
     width = settings.count(family["head"]) if "head" in family else None
-    whole = map(settings.count, family.get("whole", "hidden_size").split())
-    width = width or next(filter(None, whole), None) // heads
+    width = width or whole // heads
     heads = heads // family.get("fewer_heads", 1)
     causal = _causal(settings) if stack["causal"] is None else stack["causal"]
     switched = [encoding for key, encoding in family.get("encoding_if", {}).items() if settings[key]]
@@ -383,6 +395,17 @@ def _clipped(settings, group):
     return {"call": "swin.bias", "rows": f"clip(j - i, -{reach}, {reach} - 1) + {reach}", "reach": reach}
 
 
+def _unsigned(settings, group):
+    """LeViT's table for each distance in rows and in columns; each stage has half of the rows of the stage before."""
+    stage = sum(group.indices[0] >= sum(settings.counts("depths")[: i + 1]) for i in range(len(settings.counts("depths"))))
+    side = -(-(settings.count("image_size") // settings.count("patch_size")) // 2**stage)
+    return {
+        "call": "swin.bias",
+        "rows": f"{side} * abs(i // {side} - j // {side}) + abs(i % {side} - j % {side})",
+        "side": side,
+    }
+
+
 def _shaw(settings, group):
     """Where larger offsets have no vector, the first and last rows stand for them, and are 0."""
     left, right, offset = settings.family["vectors"]
@@ -415,6 +438,7 @@ BIASES = {
     "transformer_xl": _transformer_xl,
     "distances": _distances,
     "offsets": _clipped,
+    "unsigned": _unsigned,
     "layout_stream": _layout_stream,
     "box_offsets": _box_offsets,
     **dict.fromkeys(("relative", "relative_after_sinusoids"), _shaw),

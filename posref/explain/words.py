@@ -48,6 +48,8 @@ ENCODINGS = {
     "distances": "each query also meets projected sinusoids of the distance (relative.transformer_xl without trained vectors); "
     "each layer also has a convolution over neighbours",
     "offsets": "a trained bias per head and per offset; each layer also has a convolution over neighbours",
+    "unsigned": "convolutions make the patches; a trained bias per head and per distance in rows and columns, the same on both "
+    "sides (relative.swin)",
     "relative": "a trained vector for each offset, times the query (relative.shaw); each layer also has a convolution over "
     "neighbours",
     "relative_after_sinusoids": "sinusoids at the input (for sound a convolution of the input is added before); a trained "

@@ -31,7 +31,7 @@ from posref.relative import alibi, deberta, decomposed, inkling, shaw, swin, t5,
 from posref.rotary import axes, rope
 from tests.programs import models, states
 
-STACKS = ("encoder", "decoder", "predictor")
+STACKS = ("encoder", "decoder", "predictor", "mit", "r_layers", "x_layers")
 CALLS = ("attentions", "softmaxes")
 COUNTERS = {"position_ids": position_ids, "learned": learned}
 CROSS = re.compile("EncDec|encoder_attn|encoder_decoder_attention|cross")
@@ -113,11 +113,12 @@ def unordered(said, model):
     """
     alone = any(group["encoding"] == "none" and group["kind"] == "full_attention" and not group["causal"] for group in said)
     inputs = models.inputs_of(model)
-    name = next((name for name in ("query_embeds", "hidden_states", "context", "inputs") if name in inputs), None)
-    if name is None or not (alone or any(group["encoding"] == "unordered" for group in said)):
+    names = [name for name in inputs if re.fullmatch("query_embeds|hidden_states|context|inputs|visual_(feats|pos)", name)]
+    if not names or not (alone or any(group["encoding"] == "unordered" for group in said)):
         return
-    latents = [x for key, x in model.named_parameters() if key.endswith("latents") and name in ("context", "inputs")]
-    moved, count = {**inputs, name: inputs[name].roll(1, dims=1)}, len(latents[0]) if latents else inputs[name].shape[1]
+    latents = [x for key, x in model.named_parameters() if key.endswith("latents") and {"context", "inputs"} & {*names}]
+    moved = {**inputs, **{name: inputs[name].roll(1, dims=1) for name in names}}
+    count = len(latents[0]) if latents else inputs[names[0]].shape[1]
     with models.torch.no_grad():
         for x in latents:
             x.normal_()
@@ -317,7 +318,11 @@ def several(family):
 
 def in_order(record):
     """The record with the attentions named by the order in which they are called."""
-    record = record._replace(softmaxes=[call for call in record.softmaxes if "downsample" not in call.layer])
+    record = record._replace(
+        softmaxes=[
+            call for call in record.softmaxes if not re.search("downsample|Subsample", f"{call.layer} {type(call.module)}")
+        ]
+    )
     calls = dict.fromkeys(call.layer for call in (*record.attentions, *record.softmaxes))
     names = {name: f"layers.{i}" for i, name in enumerate(calls)}
     inside = re.compile("|".join(rf"\b{re.escape(name)}(?=\.)" for name in sorted(names, key=len, reverse=True)) or "^$")
@@ -352,9 +357,9 @@ def crossed(layer):
 
 def place(name, stacks, said):
     """The stack, the number of the layer and which of its attentions a module is, from its name."""
-    first = name.split(".")[0].removeprefix("text_")
+    first = next((each for each in name.removeprefix("text_").split(".")[:2] if each in stacks), "")
     number = re.search(r"(?:^|\.)layers\.(\d+)", name) or re.search(r"(?:^|\.)(\d+)(?:\.|$)", name)
-    key = (first if first in stacks else "", int(number.group(1)) if number else -1)
+    key = (first, int(number.group(1)) if number else -1)
     return (*key, "cross" if CROSS.search(name) and (*key, "cross") in said else "")
 
 
@@ -562,7 +567,10 @@ def by_itself(layer, call, record, aspects):
         n = models.TOKENS
         call = call._replace(scores=call.scores[..., :n, :n], weights=call.weights[..., :n, :n])
     rows, keys = call.scores.shape[-2:]
-    if layer["mask_unknown"] and models.TOKENS not in (rows, keys):
+    units = call.scores.shape[2] if call.scores.ndim == 5 and not called else 0  # of Hiera: their patches stand so far apart
+    if units:
+        call = call._replace(scores=call.scores[:, :, 0], weights=call.weights[:, :, 0])
+    elif layer["mask_unknown"] and models.TOKENS not in (rows, keys):
         aspects["scores"] = "its softmax is over blocks, of which the explanation does not speak"
         return
     if call.scores.ndim == 5 and called == "t5.bucket":  # streams of which nothing is said
@@ -572,22 +580,26 @@ def by_itself(layer, call, record, aspects):
         aspects["scores"] = "its softmax has other axes"
         return
     s, weights = (x.reshape(batch, -1, rows, keys)[0].astype(np.float64) for x in (call.scores, call.weights))
-    yield from compared_masks(layer, weights[0] > 0, aspects)
+    if units:
+        aspects["mask"] = "the explanation says that it does not know the mask"
+    else:
+        yield from compared_masks(layer, weights[0] > 0, aspects)
     if called not in BESIDE:
         aspects["scores"] = f"the terms of {called} are not recorded here"
         return
     owner = call.layer.removesuffix(".softmax")
     made = [y.astype(np.float64) for name, (_, y) in record.linears.items() if name.split()[-1].startswith(f"{owner}.")]
     longer = layer["window"] or padded or called == "t5.bucket"  # they may be padded, or other streams follow
-    made = [y.reshape(-1, y.shape[-1])[:rows] if longer else y for y in made]
+    made = [y.reshape(-1, y.shape[-1])[:rows] if longer else y[:, :: max(units, 1)] for y in made]
     made = [y for y in made if y.size % (batch * y.shape[-1]) == 0]  # without the output, whose padding is cut off
     made = [y.reshape(batch, -1, y.shape[-1])[0] if batch > 1 else y for y in made] + by_weights(call, record)
     normed = [norm.after[0].astype(np.float64) for norm in record.norms if norm.layer == owner]
-    turned = [turn.after[0].astype(np.float64) for turn in record.turns if turn.layer == owner] or normed
+    turned = [x for turn in record.turns if turn.layer == owner for x in whole_heads(layer, turn, made)] or normed
     if layer["encoding"] == "rope" and {x.shape[-1] for x in turned} != {layer["head_dim"]}:
         aspects["scores"] = "its whole turned queries and keys are not recorded"
         return
     queries, others = (turned or [x for y in made for x in of_heads(y, n, layer)] for n in (rows, keys))
+    queries = [x.reshape(len(x), -1, rows, x.shape[-1]).max(axis=1) for x in others] if units else queries
     terms, scale = functools.partial(BESIDE[called], layer, call, record), layer["softmax_scale"]
     before = softplus(call.module.per_dim_scale) if called and "queries" in layer["bias"] else 1.0
     pairs = ((before * q, k) for q in queries for k in others if q is not k)
@@ -600,6 +612,17 @@ def by_itself(layer, call, record, aspects):
     products = (product - (product + seen).max(axis=-1, keepdims=True) for product in products)
     if not any(np.abs(product - s)[weights > 0].max() <= near for product in products):
         yield "its scores are not those of two of its linear layers with the explained scale"
+
+
+def whole_heads(layer, turn, made):
+    """A turned query or key of all features: those that do not turn stand behind, as a linear layer gave them."""
+    before, after = (x[0].astype(np.float64) for x in (turn.before, turn.after))
+    times = (1.0, layer["query_scale"])
+    rest = (factor * x for factor in times for y in made for x in of_heads(y, before.shape[-2], layer))
+    width = before.shape[-1]
+    found = [x for x in rest if before.shape[0] == len(x) and np.allclose(x[..., :width], before, atol=1e-6)]
+    partly = width < layer["head_dim"] and layer["rotated"] == "first"
+    return [np.concatenate([after, x[..., width:]], axis=-1) for x in found] if partly else [after]
 
 
 def softplus(x):
@@ -641,7 +664,11 @@ def summed(layer, call, record):
 
 
 def by_weights(call, record):
-    """Queries and keys of WavLM, which gives PyTorch's attention the weights of its projections."""
+    """Queries and keys of WavLM and BridgeTower, which give PyTorch's attention the weights of their projections."""
+    if call.layer in record.linears:  # a module of PyTorch, whose tokens stand before the batch
+        x, weights = record.linears[call.layer][0][:, 0].astype(float), (call.module.in_proj_weight, call.module.in_proj_bias)
+        each = zip(*(np.split(weight.detach().double().numpy(), 3) for weight in weights), strict=True)
+        return [x @ w.T + b for w, b in each]
     x = record.linears.get(f"{call.layer}.gru_rel_pos_linear", [None])[0]
     if x is None:
         return []
@@ -757,11 +784,19 @@ def clipped_terms(layer, call, record, *_):
     return 1 + swin.bias(rows, table) if len(table) == 2 * reach else np.nan
 
 
+def unsigned_terms(layer, call, record, q, k):
+    """A trained number for each distance in rows and in columns."""
+    n, table = np.arange(q.shape[-2]), call.module.attention_biases.detach().double().numpy().T
+    rows = eval(layer["bias"]["rows"], {"j": n, "i": n[:, None]})
+    return swin.bias(rows, table) if len(table) == len(n) == layer["bias"]["side"] ** 2 else np.nan
+
+
 AS_A_MASK = {"swin.bias_with_cls": swin_terms, "shaw.scores": shaw_terms, "swin.bias": clipped_terms}
 BESIDE = {
     "attention.scores": stream_terms,
     "sinusoidal.encode": box_terms,
     "shaw.scores": shaw_terms,
+    "swin.bias": unsigned_terms,
     "swin.bias_with_cls": swin_terms,
     None: lambda *_: 0.0,
     "t5.bucket": token_terms,

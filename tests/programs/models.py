@@ -29,6 +29,7 @@ if importlib.util.find_spec("torchvision") is None:
 
 import torch
 import transformers
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoModel, DynamicCache, EncoderDecoderCache
 from transformers.modeling_utils import AttentionInterface
@@ -196,6 +197,12 @@ SPECIAL = {  # what a class needs beside its sizes
         nemo_conv_channels=16
     """),
     "lilt": {"hidden_size": 96},
+    "hiera": settings("""
+        image_size=[32,32] depths=[2,2,1] embed_dim=32 num_heads=[1,2,4] masked_unit_size=[4,4] num_query_pool=2
+        masked_unit_attention=[True,False,False]
+    """),
+    "levit": settings("image_size=80 depths=[2,2,1] attention_ratio=[1,1,1] key_dim=[16,8,16]"),
+    "clvp_encoder": {"hidden_size": 192, "projection_dim": 64},
     "unlimited_ocr_text": {"num_key_value_heads": 4},
     "dots3_note_vision_encoder": {"num_hidden_layers": 42, "adapter_in_dim": 64},
     "granite_docling_vision": {"patch_size": 8},
@@ -408,7 +415,7 @@ def build(configuration, *, device="cpu", seed=0):
         model = make(configuration, attn_implementation="eager", dtype=torch.float32).eval()
     for name, weight in model.named_parameters() if device == "cpu" else ():
         if (
-            re.search(r"pos_|position|bias_[uv]|per_dim", name) and not weight.any()
+            re.search(r"pos_|position|bias_[uv]|per_dim|attention_biases", name) and not weight.any()
         ):  # a table that begins as zeros would show nothing
             torch.nn.init.normal_(weight)
     return model
@@ -430,7 +437,24 @@ def _resampler(configuration):
     return perceiver.IdeficsPerceiverResampler(whole, 64, *sizes)
 
 
-INNER = {"idefics_vision": vision.IdeficsVisionTransformer, "idefics_perciever": _resampler}
+class _Frames(torch.nn.Module):
+    """The stacks of X-CLIP for the patches of each frame and for the frames, as XCLIPModel calls them."""
+
+    def __init__(self, configuration):
+        super().__init__()
+        given = {"vision_config": configuration.to_dict(), "projection_dim": configuration.mit_hidden_size}
+        whole = AutoModel.from_config(CONFIG_MAPPING["xclip"](**given), attn_implementation="eager")
+        self.vision_model, self.visual_projection, self.mit = whole.vision_model, whole.visual_projection, whole.mit
+
+    def forward(self, pixel_values):
+        return self.mit(self.visual_projection(self.vision_model(pixel_values).pooler_output)[None])
+
+
+INNER = {
+    "idefics_vision": vision.IdeficsVisionTransformer,
+    "idefics_perciever": _resampler,
+    "xclip_vision_model": _Frames,
+}
 
 
 def run(model, inputs=None):
@@ -438,14 +462,14 @@ def run(model, inputs=None):
     inputs = inputs or inputs_of(model)
     boxes = inputs["bbox"][0].numpy() if "bbox" in inputs else None
     record = Record([], [], tables(model), [], [], {}, bias_tables(model), offset_tables(model), [], [], {}, boxes)
-    with _recording(model, record), quiet(), torch.no_grad():
+    with _recording(model, record), quiet(), torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
         model(**inputs)
     return record
 
 
 def states_of(output):
     """The hidden states of an output, which may be they alone."""
-    return output if torch.is_tensor(output) else output.last_hidden_state
+    return output if torch.is_tensor(output) else getattr(output, "vision_output", output.get("last_hidden_state"))
 
 
 def left_padded(model, padding=3):
@@ -526,6 +550,7 @@ INPUTS = {
     "latents": lambda configuration: torch.randn(1, configuration.hidden_size, 24),
     "query_embeds": lambda configuration: torch.randn(1, TOKENS, configuration.hidden_size),
     "inputs": lambda configuration: torch.randn(1, TOKENS, configuration.d_model),
+    "image": lambda configuration: torch.randn(1, 3, *2 * [configuration.image_size]),
     "context": lambda configuration: torch.randn(1, TOKENS, configuration.hidden_size),
     "prompt_pixel_values": lambda configuration: torch.randn(
         1, 3, configuration.image_size[0] // 2, configuration.image_size[1]
@@ -592,6 +617,9 @@ def inputs_of(model):
         inputs["audio_mel_mask"] = torch.zeros(1, 96, dtype=torch.bool)
     if configuration.model_type == "tvp":
         inputs["pixel_values"] = torch.randn(1, configuration.num_frames, 3, *2 * [configuration.max_img_size])
+    if "visual_feats" in names:
+        sizes = {"visual_feats": configuration.visual_feat_dim, "visual_pos": configuration.visual_pos_dim}
+        inputs |= {name: torch.rand(1, TOKENS, size) for name, size in sizes.items()}
     if "feature_lens" in names:
         inputs = {"input_features": torch.randn(configuration.num_mel_bins, 48), "feature_lens": torch.tensor([48])}
     if configuration.model_type in CODEBOOKS:  # a row of tokens for each codebook, side by side
@@ -848,12 +876,16 @@ class _Softmaxes(TorchDispatchMode):
 
 
 def _linear(module):
-    """A linear layer, under one of its names; a convolution of one token or patch is one too."""
-    return isinstance(module, torch.nn.Linear) or re.fullmatch("Conv1D|Conv1d|QuantLinear", type(module).__name__)
+    """A linear layer, under one of its names; a convolution of one token or patch is one too, and PyTorch's own attention."""
+    return isinstance(module, (torch.nn.Linear, torch.nn.MultiheadAttention)) or re.fullmatch(
+        "Conv1D|Conv1d|QuantLinear", type(module).__name__
+    )
 
 
 def _watch_linear(module, name, record):
     def given(_, x, y):
+        if not x:  # by their names
+            return
         pair = [each[0] if isinstance(each, tuple) else each for each in (x, y)]
         calls = sum(key.split()[-1] == name for key in record.linears)
         record.linears["again " * calls + name] = tuple(map(_array, pair))
