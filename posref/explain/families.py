@@ -51,7 +51,8 @@ A row says what a configuration does not: `like` another row, then what differs.
     read        kinds of attention that are described; absent: all
     input       learned, where a learned table is added to the patches before the first layer, beside the rotation
     only        {key: values}: a file with another value, or with another one in a list, is not described; "given": all but none
-    encoder, decoder, crossing  what these layers have, where it is not `encoding`; crossing: the attention to the encoder
+    encoder, decoder, crossing  what these layers have, where it is not `encoding`; crossing: the attention to the encoder;
+                crossing_wider: how many times wider its heads are
     also        what is added to the scores, beside a table at the input
     buckets, reach  keys of T5's bias, of other names; gated: its rows have a gate
     table_of    which layers have this table; segments: keys of the number of segments, of which each pair has a row of the
@@ -61,7 +62,8 @@ A row says what a configuration does not: `like` another row, then what differs.
     rows_key    the key of the number of rows of a table
     whole       the key of the width of all heads together, where it is not hidden_size; the first of several with a value
     towers      further layers of the same file: {their part: what differs from this row, and `keys`, the names of their keys}
-    cross       True where each layer of a decoder also attends to an encoder; or the key that says which layers do
+    cross       True where each layer of a decoder also attends to an encoder; or the key that says which layers do; False where
+                this attention is not described
     crossing_sizes  of the attention to an encoder: the keys of sizes that differ from those of the layer's own attention
     shared      True where all layers have the same weights; times: the key that multiplies the number of layers
     base        of 2-D sinusoids: a key or a number
@@ -949,6 +951,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "blt_local_encoder": {
         "like": "blt_global_transformer",
         "window": EVERY,
+        "cross": False,
         "sees": {"": "patches then read the tokens of their bytes, without position (modeling_blt.py)"},
     },
     "blt_local_decoder": {
@@ -1585,7 +1588,40 @@ FAMILIES |= {
     "table-transformer": {"like": "detr"},
     "sam3_detr_encoder": {"like": "learned", "encoding": "sinusoidal_2d", "base": 10000.0, "cross": True},
     "sam3_lite_text_detr_encoder": {"like": "sam3_detr_encoder"},
-    "conditional_detr": {"like": "detr", "stacks": "detr_encoder"},
+    "conditional_detr": {
+        "like": "detr",
+        "crossing": "object_points",
+        "crossing_wider": 2,
+        "sees": {"decoder": "the vector of an object has projections of its own for queries and keys"},
+    },
+    "dab-detr": {
+        "like": "conditional_detr",
+        "base": "temperature_height",
+        "decoder": "object_boxes",
+        "only": {
+            "temperature_height": (20,),
+            "temperature_width": (20,),
+            "sine_position_embedding_scale": (None,),
+            "keep_query_pos": (False,),
+        },
+        "sees": {
+            "encoder": "the sinusoid of a patch is multiplied by what a network makes of the patch's features",
+            "decoder": "DabDetrForObjectDetection corrects the boxes in each layer; the sinusoids of the centre are also "
+            "multiplied by a predicted height or width, divided by the height or width of the box",
+        },
+    },
+    "sam3_detr_decoder": {
+        "like": "learned",
+        "encoding": "object_boxes",
+        "rows_key": "num_queries",
+        "cross": False,
+        "sees": {
+            "": "a token without a box stands first. Then each object reads the text, whose keys have no position, and the "
+            "picture, whose keys have the sinusoid of their patch; two networks of the distances between rows and columns of a "
+            "patch and the edges of the box, which each layer corrects, add to these scores"
+        },
+    },
+    "sam3_lite_text_detr_decoder": {"like": "sam3_detr_decoder"},
     "deformable_detr": {
         "like": "detr",
         "stacks": "detr_decoder",

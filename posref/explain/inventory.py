@@ -66,8 +66,6 @@ REASONS = {
         "each layer adds embeddings of the prompts, and Fourier features of places of the picture, to queries and keys": (
             " ".join(f"{name}_mask_decoder" for name in SAMS)
         ),
-        "sinusoids of boxes, which each layer corrects, are added to its queries; a network of the distances from the edges of "
-        "these boxes adds to the scores of the picture": "sam3_detr_decoder sam3_lite_text_detr_decoder",
         "sinusoids of the boxes of the prompt at the input; keys of the picture have 2-D sinusoids": (
             "sam3_geometry_encoder sam3_lite_text_geometry_encoder"
         ),
@@ -79,8 +77,6 @@ REASONS = {
             "nemotron_asr_streaming_encoder"
         ),
         "a model of timm at the input, then RoPE; not compared, since its module needs timm": "pe_video_encoder",
-        "2-D sinusoids, which a network scales in each layer, are added to queries and keys; sinusoids of the boxes of objects "
-        "stand beside their features": "dab-detr",
         "RoPE rotates neighbouring features of the first head alone; a frame sees its block of block_size frames, in "
         "look_ahead_layers also the next block, in look_backward_layers also the block before": "qwen2_5_omni_dit",
         "the pooler of the classifier has attention without a term for position": "vjepa2",
@@ -96,7 +92,6 @@ REASONS = {
         "deformable attention in the pixel decoder; then trained queries read features with 2-D sinusoids": (
             "mask2former oneformer"
         ),
-        "sinusoids of the reference points of objects stand beside their features": "conditional_detr",
         "text: sinusoids at the input of both stacks; units: in the decoder alone; sound: terms of distances in each layer": (
             "seamless_m4t seamless_m4t_v2"
         ),

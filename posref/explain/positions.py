@@ -36,9 +36,9 @@ def positions(settings, group):
         return _answers(images=PATCHES["thirds"])
     if group.encoding == "sinusoidal_2d_counted":
         return _answers(images="axes.grid(height, width): row and column of each patch of the last feature map, from 0")
-    if group.encoding.startswith(("sinusoidal_2d", "object_queries")):
+    if group.encoding.startswith(("sinusoidal_2d", "object_")):
         turns = "patches from 1, padding is not counted: sinusoidal_2d.normalized(sinusoidal_2d.counted(mask))"
-        return _answers(images=None if group.encoding == "object_queries" else turns)
+        return _answers(images=None if group.encoding in ("object_queries", "object_boxes") else turns)
     if group.encoding == "learned_2d":
         return _answers(images="row and column of each patch, the first two numbers of its row of flattened_patches")
     if group.encoding in ("swin", "swin_v2", "swin_with_cls", "decomposed"):

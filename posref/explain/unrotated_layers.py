@@ -98,7 +98,9 @@ def groups(settings):
         if cross:
             step = settings.count(cross) if isinstance(cross, str) else 1
             encoding = settings.family.get("crossing", "none")
+            width = group.head_dim * settings.family.get("crossing_wider", 1)
             crossing = replace(group, kind="cross_attention", encoding=encoding, causal=False, bias=None, table=None)
+            crossing = replace(crossing, head_dim=width, softmax_scale=_scale(settings, width))
             found.append(replace(crossing, base=_base(settings, encoding), indices=group.indices[::step]))
     return found
 
@@ -193,7 +195,10 @@ def _group(settings, name, stack, indices):
 
 def _base(settings, encoding):
     """The base of the sinusoids that each layer adds, or of the angles by which each layer rotates."""
-    based = encoding.startswith("sinusoidal_2d") or encoding in ("object_queries_and_patches", "two_angles_per_pair")
+    if encoding == "object_boxes":
+        return 10000.0
+    added = ("object_queries_and_patches", "object_points", "two_angles_per_pair")
+    based = encoding.startswith("sinusoidal_2d") or encoding in added
     return _number(settings, settings.family["base"]) if based else None
 
 
@@ -424,7 +429,7 @@ def _t5_of_token(settings, group):
     return {**_t5(settings, group), "call": "t5.bucket", "table_of": "each token, projected from it"}
 
 
-AT_THE_INPUT = ("learned", "learned_2d", "learned_axial", "learned_and_buckets", "object_queries", "sinusoidal")
+AT_THE_INPUT = ("learned", "learned_2d", "learned_axial", "learned_and_buckets", "object_boxes", "object_queries", "sinusoidal")
 BIASES = {
     "learned_and_buckets": _t5_of_token,
     "t5": _t5,

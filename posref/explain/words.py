@@ -40,6 +40,11 @@ ENCODINGS = {
     "neighbours: the two features of a pair turn by different angles (axes.rotate_vjepa2, convention released), base {base:g}",
     "object_queries": "each layer adds the trained vector of an object to its queries and keys, {table}",
     "object_queries_and_patches": "each layer adds the vector of an object to queries, the sinusoid of a patch to keys",
+    "object_boxes": "each layer adds to queries and keys what a network makes of the sinusoids of an object's box (y, x, width "
+    "and height times 2 pi, base {base:g}); the boxes begin as a trained table, {table}",
+    "object_points": "heads are twice as wide: beside the features, keys have the projected sinusoid of a patch, base "
+    "{base:g}, and queries have the projected sinusoid of the object's centre, base 10000, in later layers times what a "
+    "network makes of the object's features; in the first layer, projections of positions are also added to the features",
     "unordered": "no position: the tokens are trained queries",
     "learned_2d": "two learned tables at the input, {table}: one for the row of a patch, one for its column",
     "convolution_input": "a convolution of the input is added to it, before the first layer (absolute.zero_padding)",

@@ -25,7 +25,7 @@ TYPES = (
     "canine cpmant deformable_detr dia_decoder inkling2_text sam2_hiera_det_model sam3_vit_model timesfm vits "
     "bros gemma3n_audio gemma4_audio lilt minimax_m3_vl_vision neomme phi4_multimodal_audio vjepa2 "
     "beit glm4v_text qwen3_5_text qwen3_vl_text trocr umt5 vitdet wav2vec2 wavlm "
-    "bridgetower_vision_model clvp_encoder hiera levit lxmert xclip_vision_model "
+    "bridgetower_vision_model clvp_encoder dab-detr hiera levit lxmert sam3_detr_decoder xclip_vision_model "
     "pixtral dinov3_vit wav2vec2-bert bert bloom mpt t5 gpt2 bart t5gemma t5gemma2 ministral3 mllama_text_model"
 )
 # rotary types of which nothing is said: their position has not been read
@@ -366,6 +366,9 @@ WRONG = {
     "no distances of rows and columns": ("levit", {"encoding": "learned"}, "its scores"),
     "scale of units": ("hiera", {"scale": 1.0}, "its scores"),
     "scale of objects": ("lxmert", {"scale": 1.0}, "its scores"),
+    "heads as wide as before": ("conditional_detr", {"crossing_wider": 1}, "wide"),
+    "a sinusoid that is scaled": ("dab-detr", {"base": 9000.0}, "adds"),
+    "scale of boxes": ("sam3_detr_decoder", {"scale": 1.0}, "its output"),
     "one stream": ("lilt", {"also": None}, "its scores"),
     "no differences of boxes": ("bros", {"also": None}, "its scores"),
     "a long window": ("neomme", {"long_window": 300}, "its window"),

@@ -83,7 +83,7 @@ def compare(model_type, **changes):
 def compare_module(model_type, said, model, record):
     """What is said of a module against its record, and against further passes through it."""
     verdict = judge(model_type, said, record)
-    for further in (by_three_axes, on_a_grid, convolved, unordered, axial, boxed, added_in_each_layer):
+    for further in (by_three_axes, on_a_grid, convolved, unordered, axial, boxed, of_objects, added_in_each_layer):
         verdict.drifted.extend(further(said, model))
     return verdict
 
@@ -171,9 +171,38 @@ def added_in_each_layer(said, model):
             counted = group["encoding"] == "sinusoidal_2d_counted"
             at = counts[:, ::-1] if counted else sinusoidal_2d.normalized(counts.reshape(*grid, 2) + 1).reshape(-1, 2)
             w = sinusoidal.frequencies(added.shape[-1] // 2, group["base"])
-            expected = sinusoidal_2d.encode(at, w, convention="mae" if counted else "detr")
+            scaled = "again " * place(name, (), ())[1] + "encoder.query_scale.layers.1"  # of DAB-DETR
+            times = linears[scaled][1][0] if scaled in linears else 1.0
+            expected = times * sinusoidal_2d.encode(at, w, convention="mae" if counted else "detr")
         if added.shape != expected.shape or not np.allclose(added, expected, atol=1e-5):
             yield f"{name} adds {added.ravel()[:4]}, explained as {expected.ravel()[:4]}"
+
+
+def of_objects(said, model):
+    """Sinusoids of the boxes or centres of objects, as a network or a projection takes them; trained vectors of objects."""
+    group = next((group for group in said if group["encoding"] in ("object_boxes", "object_points")), None)
+    if group is None:
+        return
+    inputs = models.inputs_of(model)
+    with models.torch.no_grad():
+        output = model(**inputs)
+    linears = models.run(model, inputs).linears
+    first = r"ref_point_head\.(layer1|layers\.0)$" if group["encoding"] == "object_boxes" else r"\.0\.\w+\.q_pos_sine_proj$"
+    taken = [x[0] for name, (x, _) in linears.items() if re.search(first, name)]
+    boxes = getattr(output, "reference_boxes", getattr(output, "reference_points", None)).numpy()
+    boxes = boxes.reshape(-1, *taken[0].shape[:1], boxes.shape[-1])
+    if len({len(boxes), len(taken)} - {1}) > 1:
+        yield f"{len(taken)} sinusoids of {len(boxes)} boxes"
+    w = sinusoidal.frequencies(taken[0].shape[-1] // boxes.shape[-1], 10000.0)
+    for x, box in zip(taken, [*boxes, *[boxes[-1]] * (len(taken) - len(boxes))], strict=True):
+        parts = [sinusoidal.encode(2 * np.pi * box[:, c], w, layout="interleaved") for c in (1, 0, 2, 3)[: box.shape[-1]]]
+        if not np.allclose(x, np.concatenate(parts, axis=-1), atol=1e-4):
+            yield f"the sinusoids of its boxes begin {x[0, :4]}, explained as {parts[0][0, :4]}"
+    for name, (x, _) in linears.items():
+        if name.endswith("self_attn.q_pos_proj") and not np.allclose(
+            x, model.query_position_embeddings.weight.detach().numpy()
+        ):
+            yield f"{name} is given other numbers than the vectors of objects"
 
 
 def convolved(said, model):
@@ -265,7 +294,7 @@ def judge(model_type, groups, record):
         record = in_order(record)
     for call in record.attentions:
         key = place(call.layer, stacks, said)
-        if call.layer.startswith("cross_attn_layers") and not key[2]:  # patches that read bytes of BLT
+        if CROSS.search(call.layer) and configuration.family(model_type).get("cross") is False:  # it is not described
             continue
         if key not in said:
             drifted.append(f"layer {named(key)} attends and is not explained")
@@ -592,7 +621,8 @@ def by_itself(layer, call, record, aspects):
     longer = layer["window"] or padded or called == "t5.bucket"  # they may be padded, or other streams follow
     made = [y.reshape(-1, y.shape[-1])[:rows] if longer else y[:, :: max(units, 1)] for y in made]
     made = [y for y in made if y.size % (batch * y.shape[-1]) == 0]  # without the output, whose padding is cut off
-    made = [y.reshape(batch, -1, y.shape[-1])[0] if batch > 1 else y for y in made] + by_weights(call, record)
+    made = [y.reshape(batch, -1, y.shape[-1])[0] if batch > 1 else y for y in made]
+    made += by_weights(call, record) + apart(layer, call, record)
     normed = [norm.after[0].astype(np.float64) for norm in record.norms if norm.layer == owner]
     turned = [x for turn in record.turns if turn.layer == owner for x in whole_heads(layer, turn, made)] or normed
     if layer["encoding"] == "rope" and {x.shape[-1] for x in turned} != {layer["head_dim"]}:
@@ -674,6 +704,21 @@ def by_weights(call, record):
         return []
     x = models.torch.tensor(x[0].swapaxes(0, 1).reshape(x.shape[2], -1))
     return [projection(x).detach().double().numpy() for projection in (call.module.q_proj, call.module.k_proj)]
+
+
+def apart(layer, call, record):
+    """Queries and keys of DAB-DETR: sums of projected features and positions, and in its wider heads a position beside them."""
+    names = re.compile(rf"{re.escape(call.layer)}_(query|key)_(content|pos|pos_sine)_proj")
+    y = {match.groups(): pair[1][0] for name, pair in record.linears.items() if (match := names.fullmatch(name))}
+    if not y:
+        return []
+    added = ("query", "pos") in y
+    sums = {which: y[which, "content"] + (y[which, "pos"] if added else 0.0) for which in ("query", "key")}
+    if ("query", "pos_sine") not in y:
+        return [*sums.values()]
+    pairs = zip(sums.values(), (y["query", "pos_sine"], y["key", "pos"]), strict=True)
+    halves = ([x.reshape(len(x), layer["heads"], -1) for x in pair] for pair in pairs)
+    return [np.concatenate(pair, axis=-1).reshape(len(pair[0]), -1).astype(np.float64) for pair in halves]
 
 
 def gates(call, record):

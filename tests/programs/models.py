@@ -241,6 +241,9 @@ SPECIAL = {  # what a class needs beside its sizes
         name: {"num_queries": 7, "d_model": 64, "image_size": 96}
         for name in ("conditional_detr", "deformable_detr", "detr", "table-transformer")
     },
+    "dab-detr": {"num_queries": 7, "hidden_size": 64, "image_size": 96},
+    "sam3_detr_decoder": {"num_queries": 7, "num_layers": 3},
+    "sam3_lite_text_detr_decoder": {"num_queries": 7, "num_layers": 3},
     **{name: {"backbone_config": None, "encoder_layers": 1, "image_size": 128} for name in HYBRID_ENCODERS.split()},
     "mpnet": {"relative_attention_num_buckets": 32, "pad_token_id": 1},
     **{name: {"attention_window": 6} for name in ("longformer", "led")},
@@ -606,7 +609,7 @@ def inputs_of(model):
         inputs["input_values"] = torch.randn(1, configuration.max_length, configuration.num_mel_bins)
     if "input_features_mask" in names and "input_features" in inputs:
         inputs["input_features_mask"] = torch.ones(1, 96, dtype=torch.long)
-    if "spatial_shapes" in names:
+    if "spatial_shapes" in names and "vision_pos_encoding" not in names:
         pixels = configuration.num_channels * configuration.patch_size**2
         inputs |= {"pixel_values": torch.randn(1, 24, pixels), "pixel_attention_mask": torch.ones(1, 24, dtype=torch.long)}
         inputs["spatial_shapes"] = torch.tensor([GRID])
@@ -637,6 +640,10 @@ def inputs_of(model):
         given = sine(configuration.hidden_size // 2, normalize=True)(picture.shape, picture.device, picture.dtype)
         inputs = {"vision_features": [picture], "vision_pos_embeds": [given]}
         inputs["text_features"] = torch.randn(1, TOKENS, configuration.hidden_size)
+    if "vision_pos_encoding" in names:
+        extents = {"vision_features": 24, "vision_pos_encoding": 24, "text_features": TOKENS}
+        inputs = {name: torch.randn(1, extent, configuration.hidden_size) for name, extent in extents.items()}
+        inputs["spatial_shapes"] = torch.tensor([GRID])
     if configuration.model_type == "moshi_depth":
         inputs["last_hidden_state"] = torch.randn(1, TOKENS, configuration.input_size)
     if configuration.model_type == "vjepa2":
