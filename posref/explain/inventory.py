@@ -43,9 +43,8 @@ REASONS = {
     name: reason
     for reason, names in {
         "deformable attention: each query chooses the points of the picture that it reads": DEFORMABLE,
-        "as in LayoutLMv3: tables of places and boxes, and T5's buckets; not compared, since its module needs detectron2": (
-            "layoutlmv2 layoutxlm"
-        ),
+        "tables of places and boxes at the input, and T5's buckets of both in the scores; not compared, since its module needs "
+        "detectron2": "layoutlmv2 layoutxlm",
         "a convolution in each feed-forward layer orders the patches": "glpn pvt_v2 segformer",
         WHY["linear_attention"]: "rwkv xlstm",
         "a learned table at the input, and a Fourier transform over the tokens instead of attention": "fnet",
@@ -55,7 +54,8 @@ REASONS = {
         "convolutions and an LSTM read the frames in order": "encodec",
         "each patch is averaged with its neighbours, instead of attention": "poolformer",
         "each layer joins the features of neighbouring patches and projects them": "inkling_vision",
-        "linear layers over all patches read them in order; attention, with self_attn, is not described": "patchtsmixer",
+        "linear layers over all patches read them in order; a table at the input, with use_positional_encoding, and attention, "
+        "with self_attn, are not described": "patchtsmixer",
         "a learned row for the row and one for the column of each patch; it has no layers": "gemma4_unified_vision",
         "no layers: each frame or patch goes through by itself": "gemma4_unified_audio glm_image_vqmodel inkling_audio",
         "feed-forward layers: each token goes through them by itself": "vibevoice_diffusion",
@@ -63,38 +63,40 @@ REASONS = {
         "random Fourier features of the coordinates of points and boxes; it has no layers": " ".join(
             f"{name}_prompt_encoder" for name in SAMS
         ),
-        "each layer adds embeddings of the prompts, and Fourier features of places of the picture, to queries and keys": (
-            " ".join(f"{name}_mask_decoder" for name in SAMS)
-        ),
+        "each layer adds embeddings of the prompts, and Fourier features of places of the picture, to queries and keys, except "
+        "in the self-attention of the first layer": " ".join(f"{name}_mask_decoder" for name in SAMS),
         "sinusoids of the boxes of the prompt at the input; keys of the picture have 2-D sinusoids": (
             "sam3_geometry_encoder sam3_lite_text_geometry_encoder"
         ),
-        "projected coordinates of the keypoints are the angles by which queries and keys rotate": "lightglue",
+        "in self-attention projected coordinates of the keypoints are the angles by which queries and keys rotate": "lightglue",
         "convolutions order the patches, and attention is within windows or between features; rows and columns of the last "
         "features have learned tables": "florence_vision",
         "convolutions in the predictor of durations, which read neighbours in order": "vits",
         "Transformer-XL's terms within chunks of frames; not compared, since its eager attention gives NaN": (
             "nemotron_asr_streaming_encoder"
         ),
-        "a model of timm at the input, then RoPE; not compared, since its module needs timm": "pe_video_encoder",
+        "a model of timm and convolutions at the input, then RoPE; not compared, since its module needs timm": (
+            "pe_video_encoder"
+        ),
         "RoPE rotates neighbouring features of the first head alone; a frame sees its block of block_size frames, in "
         "look_ahead_layers also the next block, in look_backward_layers also the block before": "qwen2_5_omni_dit",
         "the pooler of the classifier has attention without a term for position": "vjepa2",
-        "rotations by row and column of queries and keys, of which convolutions join several": "efficientloftr",
+        "in self-attention queries and keys, of which convolutions join several, rotate by row and column": "efficientloftr",
         "neighbourhood attention with a learned bias for each offset; not compared, since its module needs natten": "dinat",
         "a second learned table at the input; all patches see each other": "hiera",
         "the last layer of the file is left out": "bridgetower_vision_model",
         "the mean of a group of patches reads them; it has no term for position": "molmo2_adapter",
-        "attention to the memory rotates by row and column; convolutions join the memory": (
-            "edgetam_video sam2_video sam3_tracker_video"
-        ),
+        "self-attention and attention to the memory rotate by row and column, and the keys of the memory get sinusoids and a "
+        "trained vector of their frame; convolutions make the memory": "edgetam_video sam2_video sam3_tracker_video",
         "an LSTM reads the tokens in order": "nemotron3_5_asr nemotron_asr_streaming parakeet_rnnt parakeet_tdt",
         "deformable attention in the pixel decoder; then trained queries read features with 2-D sinusoids": (
             "mask2former oneformer"
         ),
-        "text: sinusoids at the input of both stacks; units: in the decoder alone; sound: terms of distances in each layer": (
-            "seamless_m4t seamless_m4t_v2"
-        ),
+        "its classes build different stacks. Text: sinusoids at the input of both stacks; units: of the decoder alone; sound: "
+        "Transformer-XL's terms, if position_embeddings_type is relative, and convolutions": "seamless_m4t",
+        "its classes build different stacks. Text: sinusoids at the input of both stacks; units: in the decoder alone, for "
+        "characters and for units; sound: Shaw's vectors, if position_embeddings_type is relative_key, a mask of chunks, and "
+        "convolutions": "seamless_m4t_v2",
         "the text reads patches, averaged over the frames, without a term for position": "xclip",
         "layers above two towers, which add no position": "bridgetower",
         "layers above the described ones, which add no position": "videoprism_vision_model",
@@ -109,11 +111,13 @@ REASONS = {
         "it holds the two models that its file names, and gives the second what the first finds in an index": "rag",
         "trained latents read the tokens of the protein, without a term for position": "evolla EvollaModel",
         "as in PE audio; not compared, since its module needs timm": "pe_audio_video_encoder",
-        "terms of sinusoids of the distance, factored or shifted, of tokens that each block pools": "funnel",
+        "Transformer-XL's terms, with attention_type factorized as products of sinusoids of both places; each block after the "
+        "first begins with half of the tokens": "funnel",
         "convolutions, and attention to the prompt without a term for position": (
             "sam3_lite_text_mask_decoder sam3_mask_decoder"
         ),
-        "auto-correlation instead of attention: it aligns the series by shifts": "autoformer",
+        "sinusoids at the input, counted by the decoder from context_length - label_length; auto-correlation instead of "
+        "attention, which aligns the series by shifts": "autoformer",
     }.items()
     for name in names.split()
 }
