@@ -163,9 +163,11 @@ def _olmo3(settings, kinds):
 
 
 def _dots3(settings, kinds):
-    """Without a dictionary each kind of layer has a base of its own."""
+    """Without a dictionary each kind of layer has a base of its own; the class writes the share of the head itself."""
     bases = {"indexed_attention": ("rope_theta", settings.facts["theta"]), "sliding_attention": ("swa_rope_theta", 50000.0)}
-    return _as_given(settings, kinds) if settings.given("rope_parameters") else _nested(settings, kinds, bases, scaled=())
+    given = settings.given("rope_parameters")
+    found = _as_given(settings, kinds) if given else _nested(settings, kinds, bases, scaled=())
+    return {kind: values and values | {"partial_rotary_factor": 1.0} for kind, values in found.items()}
 
 
 def _as_given(settings, kinds):

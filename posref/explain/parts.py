@@ -20,7 +20,7 @@ def parts(config, model_type, path="", outer=None, usual=None):
     row = facts().get(model_type, {})
     config = config if row else {**(usual or {}), **config}
     for key, names in FAMILIES.get(model_type, {}).get("inside", {}).items():
-        given = config.get(key) or {}
+        given = _part(config, key, path) or {}
         config = {**config, key: None} | {name: given[old] for old, name in names.items() if old in given}
     below = row.get("parts", {})
     copies = {f"{key}_dict" for key in below}  # a second spelling of CLIP and its kin, which wins there

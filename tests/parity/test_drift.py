@@ -376,6 +376,9 @@ WRONG = {
     "thirds": ("minimax_m3_vl_vision", {"axes": "wh"}, ""),
     "angles of thirds": ("vjepa2", {"base": 9000.0}, "rotate_vjepa2"),
     "a sinusoid that is given": ("sam3_detr_encoder", {"base": 9000.0}, "adds"),
+    "heads of windowed layers": ("dots3_note_text", {"keys_of": {}}, "heads"),
+    "one text without a prompt": ("cpmant", {"segments": ()}, "its scores"),
+    "heads that read the encoder": ("dia_decoder", {"crossing_sizes": {}}, "heads"),
     "one offset more to the left": ("speecht5", {"fewer": 0}, "its scores"),
     "causal": ("modernbert", {"causal": True, "window": ONE_SIDE}, "mask"),
 }

@@ -905,6 +905,8 @@ def inkling_bias(layer, call, record):
     if curves.shape != (layer["bias"]["curves"], layer["bias"]["extent"]):
         return np.nan  # as no output is
     r = record.linears[f"{call.layer}.r_proj"][1].astype(float).reshape(1, len(at), -1, len(curves)).swapaxes(1, 2)
+    longest = getattr(call.module.config, "rel_l2_clip_threshold", np.inf)  # of Inkling 2
+    r = r * np.minimum(longest / np.maximum(np.linalg.norm(r, axis=-1, keepdims=True), 1e-6), 1)
     return factors(layer, at)[:, None] * inkling.bias(r, curves, at, at)
 
 

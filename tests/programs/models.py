@@ -126,7 +126,7 @@ SPECIAL = {  # what a class needs beside its sizes
     """),
     "inkling2_text": settings("""
         log_scaling_n_floor=4 rel_extent=7 swa_num_attention_heads=8 swa_num_key_value_heads=4 swa_head_dim=8
-        num_hidden_layers=7 initializer_range=0.15
+        num_hidden_layers=7 initializer_range=0.15 rel_l2_clip_threshold=4.0
     """),
     "cohere_compass_text": {
         "rope_parameters": {kind: WHOLE["rope_parameters"] for kind in ("full_attention", "sliding_attention")}
