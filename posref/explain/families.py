@@ -1622,6 +1622,17 @@ FAMILIES |= {
         },
     },
     "sam3_lite_text_detr_decoder": {"like": "sam3_detr_decoder"},
+    "sam3_geometry_encoder": {
+        "like": "flava_multimodal_model",
+        "kinds": {"layers": "num_layers", "keys": ()},
+        "cross": False,
+        "sees": {
+            "": "the tokens are boxes, and one [CLS]; before the first layer projections of a box, of the sinusoids of its "
+            "centre and of the features inside the box are added. After this attention the tokens read the picture, whose keys "
+            "have the sinusoid of their patch"
+        },
+    },
+    "sam3_lite_text_geometry_encoder": {"like": "sam3_geometry_encoder"},
     "deformable_detr": {
         "like": "detr",
         "stacks": "detr_decoder",

@@ -65,10 +65,8 @@ REASONS = {
         ),
         "each layer adds embeddings of the prompts, and Fourier features of places of the picture, to queries and keys, except "
         "in the self-attention of the first layer": " ".join(f"{name}_mask_decoder" for name in SAMS),
-        "sinusoids of the boxes of the prompt at the input; keys of the picture have 2-D sinusoids": (
-            "sam3_geometry_encoder sam3_lite_text_geometry_encoder"
-        ),
-        "in self-attention projected coordinates of the keypoints are the angles by which queries and keys rotate": "lightglue",
+        "in self-attention trained projections of the coordinates of keypoints are the angles by which neighbouring features "
+        "of queries and keys rotate; then keypoints read the other picture without position": "lightglue",
         "convolutions order the patches, and attention is within windows or between features; rows and columns of the last "
         "features have learned tables": "florence_vision",
         "convolutions in the predictor of durations, which read neighbours in order": "vits",
@@ -81,10 +79,12 @@ REASONS = {
         "RoPE rotates neighbouring features of the first head alone; a frame sees its block of block_size frames, in "
         "look_ahead_layers also the next block, in look_backward_layers also the block before": "qwen2_5_omni_dit",
         "the pooler of the classifier has attention without a term for position": "vjepa2",
-        "in self-attention queries and keys, of which convolutions join several, rotate by row and column": "efficientloftr",
+        "in self-attention queries and keys, which a convolution and maxima make of several places, rotate by row and column "
+        "in turn before heads are cut: each head has its own frequencies; then each picture reads the other without position": (
+            "efficientloftr"
+        ),
         "neighbourhood attention with a learned bias for each offset; not compared, since its module needs natten": "dinat",
         "a second learned table at the input; all patches see each other": "hiera",
-        "the last layer of the file is left out": "bridgetower_vision_model",
         "the mean of a group of patches reads them; it has no term for position": "molmo2_adapter",
         "self-attention and attention to the memory rotate by row and column, and the keys of the memory get sinusoids and a "
         "trained vector of their frame; convolutions make the memory": "edgetam_video sam2_video sam3_tracker_video",

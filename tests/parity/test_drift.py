@@ -25,7 +25,8 @@ TYPES = (
     "canine cpmant deformable_detr dia_decoder inkling2_text sam2_hiera_det_model sam3_vit_model timesfm vits "
     "bros gemma3n_audio gemma4_audio lilt minimax_m3_vl_vision neomme phi4_multimodal_audio vjepa2 "
     "beit glm4v_text qwen3_5_text qwen3_vl_text trocr umt5 vitdet wav2vec2 wavlm "
-    "bridgetower_vision_model clvp_encoder dab-detr hiera levit lxmert sam3_detr_decoder xclip_vision_model "
+    "bridgetower_vision_model clvp_encoder dab-detr hiera levit lxmert sam3_detr_decoder sam3_geometry_encoder "
+    "xclip_vision_model "
     "pixtral dinov3_vit wav2vec2-bert bert bloom mpt t5 gpt2 bart t5gemma t5gemma2 ministral3 mllama_text_model"
 )
 # rotary types of which nothing is said: their position has not been read

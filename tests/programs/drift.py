@@ -113,7 +113,8 @@ def unordered(said, model):
     """
     alone = any(group["encoding"] == "none" and group["kind"] == "full_attention" and not group["causal"] for group in said)
     inputs = models.inputs_of(model)
-    names = [name for name in inputs if re.fullmatch("query_embeds|hidden_states|context|inputs|visual_(feats|pos)", name)]
+    ordered = "query_embeds|hidden_states|context|inputs|visual_(feats|pos)|box_embeddings"
+    names = [name for name in inputs if re.fullmatch(ordered, name)]
     if not names or not (alone or any(group["encoding"] == "unordered" for group in said)):
         return
     latents = [x for key, x in model.named_parameters() if key.endswith("latents") and {"context", "inputs"} & {*names}]
@@ -122,7 +123,8 @@ def unordered(said, model):
     with models.torch.no_grad():
         for x in latents:
             x.normal_()
-        y, z = (models.states_of(model(**each))[:, -count:] for each in (inputs, moved))
+        own = slice(count) if "box_embeddings" in names else slice(-count, None)  # [CLS] stands last
+        y, z = (models.states_of(model(**each))[:, own] for each in (inputs, moved))
         same = [(y if latents else y.roll(1, dims=1), z)]
         for x in latents:
             x.copy_(x.roll(1, dims=0))

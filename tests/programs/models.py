@@ -18,6 +18,7 @@ import os
 import re
 import sys
 import warnings
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -440,6 +441,15 @@ def _resampler(configuration):
     return perceiver.IdeficsPerceiverResampler(whole, 64, *sizes)
 
 
+def _boxes(configuration):
+    """SAM 3's encoder of boxes; without torchvision, numbers made of the box stand for the picture's features in it."""
+    home = importlib.import_module(configuration.__module__.replace("configuration_", "modeling_"))
+    stand_in = lambda x, boxes, size: boxes[0].sum(-1)[:, None, None, None].expand(-1, x.shape[1], size, size)  # noqa: E731
+    if not hasattr(home, "torchvision"):
+        home.torchvision = SimpleNamespace(ops=SimpleNamespace(roi_align=stand_in))
+    return getattr(home, type(configuration).__name__.removesuffix("Config"))(configuration)
+
+
 class _Frames(torch.nn.Module):
     """The stacks of X-CLIP for the patches of each frame and for the frames, as XCLIPModel calls them."""
 
@@ -457,6 +467,7 @@ INNER = {
     "idefics_vision": vision.IdeficsVisionTransformer,
     "idefics_perciever": _resampler,
     "xclip_vision_model": _Frames,
+    **dict.fromkeys(("sam3_geometry_encoder", "sam3_lite_text_geometry_encoder"), _boxes),
 }
 
 
@@ -640,6 +651,10 @@ def inputs_of(model):
         given = sine(configuration.hidden_size // 2, normalize=True)(picture.shape, picture.device, picture.dtype)
         inputs = {"vision_features": [picture], "vision_pos_embeds": [given]}
         inputs["text_features"] = torch.randn(1, TOKENS, configuration.hidden_size)
+    if "box_embeddings" in names:
+        inputs = {"box_embeddings": torch.rand(1, TOKENS, 4), "box_labels": torch.zeros(1, TOKENS)}
+        inputs["box_mask"] = torch.ones(1, TOKENS, dtype=torch.bool)
+        inputs["img_feats"] = inputs["img_pos_embeds"] = [torch.randn(1, configuration.hidden_size, *GRID)]
     if "vision_pos_encoding" in names:
         extents = {"vision_features": 24, "vision_pos_encoding": 24, "text_features": TOKENS}
         inputs = {name: torch.randn(1, extent, configuration.hidden_size) for name, extent in extents.items()}
