@@ -305,8 +305,9 @@ def judge(model_type, groups, record):
     through = {call.layer for call in record.attentions}
     for call in record.softmaxes:
         key = place(call.layer, stacks, said)
-        deformable = CROSS.search(call.layer) and not key[2]
-        if key in said and not deformable and (call.layer not in through or said[key]["encoding"] == "transformer_xl"):
+        other = bool(CROSS.search(call.layer)) and not key[2]
+        other |= "AttentionResidual" in type(call.module).__name__  # of Inkling 2, over blocks of layers
+        if key in said and not other and (call.layer not in through or said[key]["encoding"] == "transformer_xl"):
             drifted += [f"layer {named(key)}: {words}" for words in by_itself(said[key], call, record, aspects[key])]
     turning = {}
     for turn in record.turns:
