@@ -1703,7 +1703,7 @@ FAMILIES |= {
         "table_of": "the model, used by all layers",
         "segments": ("segment_types", "prompt_length"),
         "sees": {
-            "": "and prompt trained tokens, which stand before the text: between them and the text a bias has one value per "
+            "": "and the prompt_length trained tokens before the text: between them and the text the bias has one value per "
             "head and direction (modeling_cpmant.py)"
         },
     },

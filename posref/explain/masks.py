@@ -123,7 +123,7 @@ def cross_attention(group):
     """The attention of a decoder layer to an encoder: no rotation, no window, all keys."""
     usual = vars(Layer(kind="cross_attention", causal=False))
     changed = ("kind", "encoding", "causal", "window", "window_sides", "positions", "table", "bias")
-    rotation = ("frequencies", "layout", "rotary_dim", "base", "scaling", "magnitude")
+    rotation = ("frequencies", "layout", "rotary_dim", "base", "scaling", "magnitude", "call")
     return replace(group, **{name: usual[name] for name in (*changed, *rotation)})
 
 

@@ -46,7 +46,7 @@ def _crossing(settings, group):
     if found.encoding == "none":
         return found
     words = "the row of the table for each of these tokens, counted from 0, is added before the decoder reads them"
-    return replace(found, call=None, table=settings.count("max_position_embeddings"), further_keys=words)
+    return replace(found, table=settings.count("max_position_embeddings"), further_keys=words)
 
 
 def _rotary(settings):

@@ -44,7 +44,7 @@ ROWS = (
     ),
     (lambda g: g.encoding == "alibi", "alibi.bias", "positions_ignored"),
     (lambda g: g.encoding == "alibi" and g.heads & (g.heads - 1), "alibi.slopes", "sorted_slopes next_power"),
-    (lambda g: g.encoding == "t5", "t5.attend", "scaled no_bias"),
+    (lambda g: g.encoding == "t5" and g.softmax_scale == 1, "t5.attend", "scaled no_bias"),
     (lambda g: g.encoding == "t5" and g.causal, "t5.cross_attend", "bias_in_cross_attention"),
     (lambda g: g.encoding == "disentangled", "deberta.scores", "scale_of_one_term"),
     (lambda g: g.encoding == "disentangled" and "p2c" in g.bias["terms"], "deberta.scores", "paper_index"),

@@ -73,6 +73,7 @@ def test_no_layer_is_silent(model_type):
     assert list(silent(model_type)) == []
     explained = explain({"model_type": model_type})
     assert explained["layers"] or explained["unsupported"]
+    assert not any(layer.get("call") for layer in explained["layers"] if layer["encoding"] == "none")
 
 
 def built(kind, file):
