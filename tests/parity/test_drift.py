@@ -363,7 +363,7 @@ WRONG = {
     "no sinusoids of the distance": ("gemma4_audio", {"encoding": "learned"}, "its scores"),
     "no bias of sound": ("phi4_multimodal_audio", {"encoding": "learned"}, "its mask adds"),
     "queries without a factor": ("clvp_encoder", {"before": 0.0}, "its scores"),
-    "heads of 32 features": ("bridgetower_vision_model", {"per_head": 32}, "its scores"),
+    "one head": ("bridgetower_vision_model", {"per_head": 192}, "its scores"),
     "no distances of rows and columns": ("levit", {"encoding": "learned"}, "its scores"),
     "scale of units": ("hiera", {"scale": 1.0}, "its scores"),
     "scale of objects": ("lxmert", {"scale": 1.0}, "its scores"),

@@ -203,6 +203,7 @@ SPECIAL = {  # what a class needs beside its sizes
         masked_unit_attention=[True,False,False]
     """),
     "levit": settings("image_size=80 depths=[2,2,1] attention_ratio=[1,1,1] key_dim=[16,8,16]"),
+    "bridgetower_vision_model": {"hidden_size": 192},
     "clvp_encoder": {"hidden_size": 192, "projection_dim": 64},
     "unlimited_ocr_text": {"num_key_value_heads": 4},
     "dots3_note_vision_encoder": {"num_hidden_layers": 42, "adapter_in_dim": 64},
