@@ -1685,11 +1685,12 @@ FAMILIES |= {
     "informer": {
         "like": "time_series_transformer",
         "mask": {
-            "encoder": "not described: with attention_type prob, queries that score high on keys drawn at random see all "
-            "tokens, and the other queries get the mean of all values; with distil a convolution halves the tokens after each "
-            "layer but the last (modeling_informer.py)",
-            "decoder": "not described: with attention_type prob, queries that score high on keys drawn at random see earlier "
-            "tokens, and the other queries get the sum of the values up to their own (modeling_informer.py)",
+            "encoder": "not described: with attention_type prob, queries whose highest score on keys drawn at random is "
+            "furthest above the mean see all tokens, and the other queries get the mean of all values; with distil a "
+            "convolution halves the tokens after each layer but the last (modeling_informer.py)",
+            "decoder": "not described: with attention_type prob, queries whose highest score on keys drawn at random is "
+            "furthest above the mean see earlier tokens, and the other queries get the sum of the values up to their own "
+            "(modeling_informer.py)",
         },
     },
     "t5": {"encoding": "t5", "scale": 1.0, "head": "d_kv", "stacks": "t5"},
