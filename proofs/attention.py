@@ -302,7 +302,8 @@ def gradient_by_calculus():
                 prove_equal(part, slopes, mention=[scale])
     q, k, v, g = symbols("q", 1, 2, 1, 1), symbols("k", 1, 1, 2, 1), symbols("v", 1, 1, 2, 1), symbols("g", 1, 2, 1, 1)
     weights = [definition(row) for row in rows(scale * (q[0, :, 0] @ k[0, 0].T))]
-    loss = expression((g[0, :, 0] * (array(weights) @ v[0, 0])).sum())
+    losses = [expression(a * b) for (a,), (b,) in zip(g[0, :, 0], array(weights) @ v[0, 0], strict=True)]
+    loss = sum(losses)
     for _, (got, broadcast, repeated) in all_paths(
         lambda: [
             attention.attend_gradient(*of, scale=scale)
@@ -315,6 +316,8 @@ def gradient_by_calculus():
     ):
         for part, inputs in zip(got, (q, k, v), strict=False):
             prove_equal(part, np.vectorize(lambda x: loss.diff(x.e), otypes=[object])(inputs), mention=[scale])
+        for part, inputs in zip(repeated, (q[0], *(x[0].repeat(2, axis=0) for x in (k, v))), strict=False):
+            prove_equal(part, [[[own.diff(x.e) for x in row] for row in x] for own, x in zip(losses, inputs, strict=True)])
         for part, in_each_head in zip(broadcast, repeated, strict=True):
             prove_equal(part, in_each_head)
 
@@ -426,7 +429,7 @@ def permutation_equivariant():
     q, k, v, i, c = sized("q", N, D), sized("k", M, D), sized("v", M, D), index(N), index(D)
     output = attention.attend(q, k, v, scale=1)
     prove_equal(*entries(None, output, plain(q, k, v)))
-    prove_that(_bare(plain(q, k, v).at(i, c)) <= {D.e, M.e}, "no index of a token stands outside q, k and v")
+    premise(_bare(plain(q, k, v).at(i, c)) <= {D.e, M.e}, "no index of a token stands outside q, k and v")
     for n in (2, 3, 4):
         q, k, v = symbols("q", n, 1), symbols("k", n, 1), symbols("v", n, 1)
         for order in ([1, 0, *range(2, n)], [*range(1, n), 0]):

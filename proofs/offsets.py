@@ -69,7 +69,7 @@ def clip_pinned():
         for conditions, (got,) in all_paths(lambda: offsets.clip(array([o]), low, high)):
             prove_that(all(on_path(conditions, (got - low, high - got))), "low <= clip(o) <= high")
             case_of = {low.e: [low - o], high.e: [o - high], o.e: [o - low, high - o]}
-            prove_that(all(on_path(conditions, case_of[got.e])), f"clip(o) is {got} where it should be")
+            prove_that(all(on_path(conditions, case_of.get(got.e, [array([-1])[0]]))), f"clip(o) is {got} where it should be")
     reach = range(-4, 5)
     for low, high in ((-2, 2), (-2, 1), (0, 3), (-3, -1), (1, 1)):
         for step in (1, 0.375):  # integers and fractions, both exact
@@ -111,8 +111,8 @@ def intervals():
     (-k, k - 1), DeBERTa's, has 2k: the values of (-k, k) with k and k - 1 taken together."""
     o, k = symbol("o", integer=True), symbol("k", integer=True, positive=True)
     clip = lambda offset, high: offsets.clip(array([offset]), -k, high)[0]
-    for _, (there, back) in all_paths(lambda: (clip(o, k), clip(-o, k))):
-        prove_equal([back], [-there])
+    for _, (there, back, stated) in all_paths(lambda: (clip(o, k), clip(-o, k), clipped(o, -k, k))):
+        prove_equal([there, back], [stated, -stated])
     for _, (wide, narrow) in all_paths(lambda: (clip(clip(o, k), k - 1), clip(o, k - 1))):
         prove_equal([narrow], [wide])
     for k in (1, 2, 5):

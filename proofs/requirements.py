@@ -91,6 +91,7 @@ def of_tokens(n):
 @theorem(
     of=[*OF_TOKENS, generators.exponential, cope.positions, swin.rows, resizing.weights, resizing.resize],
     sizes="4 and 9 tokens; a table of 2 rows",
+    as_written="runs",
 )
 def length_independent():
     """What 4 tokens have, or their pairs, does not change when 5 more follow; FIRE divides by the query's place, not by the
@@ -99,7 +100,7 @@ def length_independent():
     for name, rows in short.items():
         pairs = name.startswith(("2-D", "RoPE"))
         prove_equal(rows.ravel(), (long[name][:4] if pairs else long[name][..., :4, :4]).ravel())
-        prove_that(ANSWERS[name][1].startswith("yes"), f"{name} is listed as independent of the length")
+        premise(ANSWERS[name][1].startswith("yes"), "the others are listed as independent of the length")
     table = symbols("t", 1, 2, 1)
     for new, stated in ((2, table[0, 1]), (3, (table[0, 0] + table[0, 1]) / 2)):
         prove_equal(resizing.resize(table, 1, new, convention="vilt")[0, 1], stated, mention=table[0, 1])
@@ -121,7 +122,7 @@ def content_independent():
     coordinate and a parameter. The weights of stick-breaking are those of the scores; FoX adds a gate of the query, CoPE counts
     one of the pair, PaTH reflects the key."""
     for name, function in OF_PLACES.items():
-        prove_that((ANSWERS[name][2] == "yes") and not WORDS & function.contract.arguments.keys(), f"{name} takes no word")
+        premise((ANSWERS[name][2] == "yes") and not WORDS & function.contract.arguments.keys(), "these six take no word")
     q, y, tables, at = symbols("q", 9, 2), symbols("y", 9, 2), symbols("R", 2, 5, 2), square(9)
     term = lambda q: decomposed.bias(q, *tables, at, at).ravel()
     prove_equal(term(C * q + y), C * term(q) + term(y), mention=[q[0, 0]])
@@ -208,9 +209,9 @@ def kerple_tells_the_sides_apart():
 )
 def small():
     """The pairs of the 2-D sinusoid have length 1. RoPE-Mixed keeps lengths, the exponential of a skew matrix being orthogonal;
-    a step of PaTH with |w| = 1 shortens the square of a key by b (2 - b) (w . k)^2. KERPLE's bias is -a t at p = 1 and FoX's
-    t ln f for one f: beyond any bound. Sandwich is slope sum (cos - 1); FIRE's x is a share; what CoPE's, Swin's and decomposed
-    rows are scaled by, the term is scaled by. Weights of stick-breaking and what they leave sum to 1. Resized rows (-1, 1)
+    a step of PaTH with |w| = 1 shortens the square of a key by b (2 - b) (w . k)^2. KERPLE adds -a t at p = 1 and FoX
+    t ln f for one f: beyond any bound. Sandwich adds slope sum (cos - 1); FIRE's x is a share; three times CoPE's, Swin's and
+    decomposed rows make three times the term. Weights of stick-breaking and what they leave sum to 1. Resized rows (-1, 1)
     reach more than 1 by a cubic."""
     x, w, t = symbols("x", 1, 2), symbols("w", 1), symbol("t", integer=True, positive=True)
     p = sinusoidal_2d.encode(x, w, convention="mae")[0] ** 2

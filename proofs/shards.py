@@ -29,8 +29,12 @@ def state(name, empty=False):
 @theorem(of=[shards.attend], sizes="n = 2, m = 0, 1, 2, 3, all masks; 2 heads that share 2 keys; every path")
 def pinned():
     """A State times e^maximum is the sums of e^s and of e^s v over the keys allowed, the maximum being one of the scores of its
-    row; a row that meets no key has denominator 0. Heads may share keys."""
+    row; a row that meets no key has denominator 0. Of one key it is the score, 1 and v. Heads may share keys."""
     q, k, v = symbols("q", 2, 1, 1), symbols("k", 1, 2, 1), symbols("v", 1, 2, 1)
+    for one in range(2):
+        key, value = k[:, one : one + 1], v[:, one : one + 1]
+        of_one = shards.attend(q, key, value, scale=1)
+        prove_equal(np.stack(of_one), np.stack([q * key, 0 * q + 1, 0 * q + value]))
     for _, got in all_paths(functools.partial(sums_of, q, k, v, scale=1)):
         for head, (denominator, accumulator) in enumerate(zip(*sums(got), strict=True)):
             weights = np.exp(q[head] @ k[0].T)
@@ -65,7 +69,8 @@ def denominators_without_their_maximum():
     equivalent={"merge: highest = np.maximum(m_a, m_b)  ->  highest = np.minimum(m_a, m_b)": EXACT},
 )
 def merge_adds():
-    """merge adds the sums, so it is associative and commutative; its maximum is one of the two, not that of an empty row."""
+    """merge adds the sums, e^maximum times denominator and accumulator, so it is associative and commutative; its maximum is
+    one of the two, not that of an empty row."""
     for empty in itertools.product((False, True), repeat=3):
         a, b, c = (state(name, e) for name, e in zip("abc", empty, strict=True))
         for order in ((a, b), (b, a)):

@@ -111,7 +111,7 @@ def bounded_linear_offsets_are_waves():
     rho = |z|, |g(p)|^2 = |C|^2 rho^(2p), where rho^p >= 1 + p (rho - 1) (Bernoulli, by induction), which is unbounded for
     rho > 1, as rho^-p is for rho < 1. So bounded on all integers it is |C| e^{i (p arg z + arg C)}, what encode gives."""
     z, n, first = sp.Symbol("z"), sp.Symbol("n", integer=True), sp.Function("y")
-    prove_that(sp.rsolve(first(n + 1) - z * first(n), first(n), {first(0): 1}) == z**n, "y(n + 1) = z y(n), y(0) = 1")
+    premise(sp.rsolve(first(n + 1) - z * first(n), first(n), {first(0): 1}) == z**n, "y(n + 1) = z y(n), y(0) = 1")
     rho, phi, p, r, theta = symbol("rho", positive=True).e, *(symbol(name).e for name in ("phi", "p", "r", "theta"))
     g = lambda p: r * sp.exp(sp.I * theta) * rho**p * sp.exp(sp.I * phi * p)
     prove_equal([g(p + 1)], [rho * sp.exp(sp.I * phi) * g(p)], mention=[p])

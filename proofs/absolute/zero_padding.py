@@ -100,7 +100,7 @@ def zero_padding_is_equivariant():
     prove_equal(convolve(np.roll(x, 1, axis=0), kernel, "zero"), np.roll(convolve(x, kernel, "zero"), 1, axis=0))
 
 
-@theorem(of=OF, sizes="n = 5, 6, widths 1 .. 4")
+@theorem(of=OF, sizes="n = 5, 6, widths 1 .. 4", as_written="the code computes the difference as it is written")
 def zero_padding_differs_at_the_border_alone():
     """Circular minus zero is what the kernel reads beyond the border: nothing, but in the first c and last width // 2 rows."""
     for n, width in itertools.product((5, 6), WIDTHS):
@@ -108,7 +108,7 @@ def zero_padding_differs_at_the_border_alone():
         gap = convolve(x, kernel, "circular") - convolve(x, kernel, "zero")
         for i in range(n):
             beyond = [k for k in range(width) if not 0 <= i + k - c < n]
-            prove_that(bool(beyond) == (i < c or i >= n - width // 2), "the rows within reach of the border")
+            premise(bool(beyond) == (i < c or i >= n - width // 2), "the rows within reach of the border")
             prove_equal(gap[i], sum((x[(i + k - c) % n] @ kernel[k] for k in beyond), start=array([0])))
 
 

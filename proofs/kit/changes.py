@@ -5,11 +5,12 @@ its complement; arrays have each row twice. Kernels store other numbers. Facts t
 results that have much in common with the right ones (`KIN`).
 """
 
+import functools
 import re
 import zlib
-from contextlib import contextmanager
 
 import numpy as np
+import sympy as sp
 
 from proofs.kit import mutants, numbers
 from proofs.kit.dtypes import kind_of
@@ -26,14 +27,26 @@ def other(value, source, most):
     if not isinstance(value, KNOWN):
         return value
     if kind_of(value) == "b":
-        return np.logical_not(value)
+        return complement(value)
     single = isinstance(value, SizedArray) or np.ndim(value) == 0
     return value + (int(source.integers(1, most)) if single else source.integers(1, most, np.shape(value)))
 
 
-def longer(value, *_):
-    """Each row twice."""
-    return np.concatenate([value, value]) if isinstance(value, np.ndarray) and np.ndim(value) else value
+def complement(mask):
+    if not isinstance(mask, SizedArray):
+        return np.logical_not(mask)
+    return SizedArray(mask.extents, lambda *ix: sp.Not(mask.at(*ix)), kind="b")
+
+
+def longer(value, *_, axis=0):
+    """Each row twice; a row of zeros if there is none."""
+    if not isinstance(value, (np.ndarray, SizedArray)) or not value.ndim:
+        return value
+    empty = isinstance(value, np.ndarray) and not value.size
+    return np.zeros((1, *value.shape[1:])) if empty else np.concatenate([value, value], axis)
+
+
+RETURNED = (other, NEAR), (other, FAR), (longer,)
 
 
 def numbers_by(change):
@@ -44,7 +57,7 @@ def numbers_by(change):
 def negative(value, *_):
     """The negative of numbers, the complement of a mask."""
     known = isinstance(value, KNOWN) and not isinstance(value, str)
-    return value if not known else np.logical_not(value) if kind_of(value) == "b" else -value
+    return value if not known else complement(value) if kind_of(value) == "b" else -value
 
 
 def backwards(axis):
@@ -84,12 +97,9 @@ def _in_parts(change, value, *how):
     return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
 
 
-@contextmanager
-def returning(function, change, most=NEAR):
-    """Calls from outside of a Python function return changed results."""
-
-    with numbers.noting({function: function}, lambda _, arguments, result: changed(change, arguments, result, most)):
-        yield
+def returning(functions, change, most=NEAR):
+    """Calls from outside of Python functions return changed results."""
+    return numbers.noting({f: f for f in functions}, lambda _, arguments, result: changed(change, arguments, result, most))
 
 
 def changed(change, arguments, result, most=NEAR):
@@ -147,14 +157,24 @@ def storing(function):
     return mutants.swapped(function, mutants.with_other_numbers(function))
 
 
-def zeros(function):
-    """A function that returns zeros: for controls, since a fact about symbols alone would notice it."""
-    return returning(function, numbers_by(lambda value: 0 * value))  # of which a matrix has another rank
+def zeros(*functions):
+    """Functions that return zeros: for controls, since a fact about symbols alone would notice it."""
+    return returning(functions, numbers_by(lambda value: 0 * value))  # of which a matrix has another rank
+
+
+def refused(*_):
+    raise ValueError("a result that is no more")
+
+
+def of_facts(functions):
+    """The changes of the results of functions, each as a context, of which one has to make a fact false."""
+    ways = [*RETURNED, (functools.partial(longer, axis=-1),), (refused,), *((change,) for change in KIN.values())]
+    return [*(lambda how=how: returning(functions, *how) for how in ways), lambda: zeros(*functions)]
 
 
 def ways(function):
     """The changes of a function that are tried, each as a context."""
     if not numbers.can_be_noted(function):
         return [lambda: storing(function)]
-    returned = [lambda how=how: returning(function, *how) for how in ((other, NEAR), (other, FAR), (longer,))]
+    returned = [lambda how=how: returning([function], *how) for how in RETURNED]
     return [*returned, lambda: storing(function)]

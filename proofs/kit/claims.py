@@ -6,6 +6,7 @@ that satisfies the hypotheses and at which, with 50 digits, the two sides differ
 
 import functools
 import itertools
+import traceback
 import zlib
 from contextlib import contextmanager
 
@@ -27,6 +28,7 @@ ATTEMPTS = 600  # points tried for a witness
 ASSUMPTIONS = ("zero", "positive", "negative", "integer", "even", "odd", "prime")
 DISTINCTIONS = (sp.Piecewise, sp.KroneckerDelta, sp.Heaviside, sp.floor, sp.ceiling, sp.Mod, sp.sign, sp.Abs, sp.Max, sp.Min)
 witnesses = True  # whether a claim that fails shows numbers: not where the question is only whether it fails
+heard = None  # of a body on changed results: whether each fact is so, by the lines that claim it; None where facts are decided
 deciding = True  # whether equalities are decided: not in a body that is watched, which is proved
 
 
@@ -92,11 +94,32 @@ def prove_that(fact, claim="", *, counterexample=""):
         raise TypeError("prove_that needs a claim in words, or in a control a counterexample")
     if not isinstance(fact, (bool, np.bool_)) and fact not in (sp.true, sp.false):
         raise Undecided(f"neither true nor false: {claim or counterexample} (got {fact!r})")
-    if not fact and marks.claims is None:
+    if heard is not None:
+        lines = _lines()
+        heard[lines] = heard.get(lines, True) and bool(fact)
+    elif not fact and marks.claims is None:
         raise Refuted(counterexample or f"not so: {claim}")
-    if not fact:
+    elif not fact:
         marks.claims.failed = True  # the claims that follow are seen, too
     RECORD.facts.append(claim or f"not: {counterexample}")
+
+
+def _lines():
+    """The lines of a proof file that claim something now, the inmost first: (name of a function, number) of each."""
+    of_kit = lambda frame: frame.f_code.co_filename.startswith(cases.KIT)
+    frames = itertools.dropwhile(of_kit, (frame for frame, _ in traceback.walk_stack(None)))
+    return tuple({(f.f_code.co_name, f.f_lineno): None for f in itertools.takewhile(lambda f: not of_kit(f), frames)})
+
+
+@_final
+def premise(fact, words):
+    """A fact that no result of a shipped function is part of, such as one of mathematics or of a definition: it is decided, is
+    printed as a premise, and is no obligation."""
+    if not isinstance(fact, (bool, np.bool_)) and fact not in (sp.true, sp.false):
+        raise Undecided(f"neither true nor false: {words} (got {fact!r})")
+    if not fact:
+        raise NotProved(f"not so: {words}")
+    RECORD.premises[words] = None
 
 
 @_final
@@ -190,6 +213,17 @@ def _note_denominators(*sides):
 def _divisors(e):
     """The bases of all powers in an expression but those with an exponent from 0 on."""
     return tuple(p.base for p in e.atoms(sp.Pow) if not (p.exp.is_Rational and p.exp >= 0))
+
+
+@contextmanager
+def hearing():
+    """Facts are heard, {lines: whether they are so}, and equalities are not decided."""
+    global heard, deciding
+    heard, deciding = {}, False
+    try:
+        yield heard
+    finally:
+        heard, deciding = None, True
 
 
 # witnesses

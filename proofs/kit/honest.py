@@ -443,15 +443,6 @@ def says_what(t, function):
     return pins(t) or bool(re.search(rf"^It is |\b{function.__name__}\b(\([^()]*\))? (is|are|=|returns|gives) ", t.statement))
 
 
-def says_alone(t, function):
-    """Whether a theorem says what a function returns, and not how its results are to each other."""
-    name = function.__name__
-    said = re.findall(rf"\b{name}\b(?:\([^()]*\))? (?:is|are|=|returns|gives) ([^.;:]*)", t.statement)
-    if said:
-        return not all(re.search(rf"\b({name}|the same .* as)\b", clause) for clause in said)
-    return len(t.of) == 1 and says_what(t, function)
-
-
 def _expected(t):
     """A value that is expected of a function, and comes from that function."""
     if not pins(t):

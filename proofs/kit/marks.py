@@ -103,6 +103,7 @@ class Claims:
         self.met = {}  # name of a mark -> cells that claims see
         self.apart = set()  # functions of which a claim compares results with something else than their results
         self.plain = set()  # functions of which a claim compares an entry itself, no square or sum of entries
+        self.outer = set()  # functions whose results a claim compares as they are or in a sum, not by another function
         self.subjects = re.sub(EXPECTED, " ", said)
         self.failed = False  # whether a fact is false of marked results
         self.partial = {}  # function -> what claims make of its results and the sentence does not say
@@ -139,6 +140,7 @@ class Claims:
         left, right = ({_read(mark)[0] for mark in marks} for marks in outer)
         made, also = map(_made, (a, b), outer)
         expected = not left & right and ((left and not made) or (right and not also))  # one side is what the other has to be
+        self.outer |= left | right
         self.plain |= left | right if expected else set()
         word = "" if expected else made or also
         if not word or re.search(SAID[word], self.subjects, re.I):
@@ -170,10 +172,6 @@ class Claims:
 
     def _functions(self, marks):
         return {_read(mark)[0] for mark in marks}.union(*(self.results.inside[_name(mark)] for mark in marks))
-
-    def is_made(self):
-        """Whether the sentence speaks of what is made of results."""
-        return any(re.search(words, self.subjects, re.I) for words in SAID.values())
 
     def single(self):
         """Functions of which claims see single cells along an axis of symbolic size, or of a pinned one not all of any call."""
@@ -208,6 +206,8 @@ def full_name(function):
 
 def as_text(value):
     """An argument as text: the same for the same entries."""
+    if isinstance(value, tuple):
+        return str([*map(as_text, value)])
     if not isinstance(value, SizedArray):
         return str(value.tolist() if isinstance(value, np.ndarray) else value)
     try:
@@ -241,6 +241,8 @@ def _made(e, marks):
     if {*map(_name, marks)} & {_name(mark) for asked in cases.taken() for mark in _marks_in(asked)}:
         return "signs"
     degree = _degree(e, marks)
+    if len(marks) == 1 and degree == sp.oo and e.diff(*marks).is_nonzero:  # as e^y, which tells y
+        return ""
     return "functions" if degree == sp.oo else "products" if degree > 1 else "sums" if len(marks) > 1 else ""
 
 

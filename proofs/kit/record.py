@@ -13,6 +13,7 @@ class Record:
     equalities: list = field(default_factory=list)  # (left, right) that the normal form decided
     bare: list = field(default_factory=list)  # claims in which no size occurs, each as a text
     facts: list = field(default_factory=list)  # in words, decided by evaluation
+    premises: dict = field(default_factory=dict)  # in words: facts that no result is part of
     hypotheses: dict = field(default_factory=dict)  # text -> relation that holds by assumption; None if an array says it
     in_cases: dict = field(default_factory=dict)  # text of a hypothesis -> what it says is >= 0, in each case
     denominators: dict = field(default_factory=dict)  # expressions taken as non-zero

@@ -28,6 +28,7 @@ def block(r):
         *_wrapped("argument", r["argument"]),
         *_wrapped("citation", r["citation"]),
         *_wrapped("hypotheses", "; ".join(r["hypotheses"])),
+        *_wrapped("premises", "; ".join(r["premises"])),
         *_wrapped("signs", ", ".join(r["signs"])),
         *_wrapped("not zero", "; ".join(r["denominators"])),
         *_wrapped("sympy trusted", ", ".join(r["trusted"])),
@@ -112,6 +113,7 @@ def summary(results, survivors):
         f"{sum(r['obligations'] for r in results) - trivial} obligations and {trivial} that are 0 = 0 as written; "
         f"{len(controls)} controls refuted, {sum(bool(c['truth']) for c in controls)} of them printed beside the true sentence"
     )
+    line += f"; {sum(len(r['premises']) for r in results)} premises"
     line += f"; {sum(bool(r['symbolic']) for r in stated)} theorems run a symbolic size"
     if plain := _plain(stated):
         whys = "; ".join(f"{plain.count(why)}: {why}" for why in dict.fromkeys(plain))

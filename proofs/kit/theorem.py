@@ -201,13 +201,15 @@ class Theorem:
             unseen = noticed == "nothing" and self._carries(name, functions, alone)
             if unseen or (whole and name in made.results.called):
                 raise Unsound(f"{self.name} claims nothing that depends on what {name.rpartition('.')[2]} returns")
-        by_claims = [f for name, f in functions.items() if left.get(name) == "claim" and not made.is_made()]
-        self._check_kin([f for f in by_claims if honest.says_what(self, f)])
-        self._check_said(made, [f for name, f in functions.items() if failure is None and name in made.seen])
+        said = {name: f for name, f in functions.items() if honest.says_what(self, f)}
+        self._check_kin([f for name, f in said.items() if left.get(name) == "claim"])
+        self._check_said(made, {name: f for name, f in said.items() if name in made.seen})
         if whole and (lying := made.left_lying()):
             raise Unsound(f"{self.name} calls {lying[0].rpartition('.')[2]} and claims nothing of that result; compare each")
         if all(map(numbers.can_be_noted, functions.values())) and self.of:
             self._check_counterexamples(functions.values())
+            if not RECORD.loops:
+                self._check_facts(functions.values())
         return {name: noticed for name, noticed in left.items() if noticed != "claim"}
 
     def _check_beginnings(self):
@@ -242,6 +244,20 @@ class Theorem:
         if told := next((c for c in own if self._of_no_result(c, functions)), None):
             raise Unsound(f"the control {told.__name__} of {self.name} is refuted by what no result is part of")
 
+    def _check_facts(self, functions):
+        """Each line that claims a fact claims what is false of some changed results: of all functions, or of one."""
+        left = {*self._heard(contextlib.nullcontext)}
+        for several in [functions, *([f] for f in functions)]:
+            for change in changes.of_facts(several):
+                left -= left and {lines for lines, so in self._heard(change).items() if not so}
+        for (where, line), *_ in sorted(left):
+            raise Unsound(f"{self.name} claims a fact of no result in line {line} ({where}); make it of a result, or a premise")
+
+    def _heard(self, change):
+        with claims.hearing() as heard:
+            self._failure(change, self.body, SECONDS_WITH_MARKS + self.seconds)
+        return heard
+
     def _with_marks(self):
         """The claims of a run in which functions of the theorem return marked results, and what ended the run."""
         functions = [f for f in dict.fromkeys(map(python_function, self.of)) if numbers.can_be_noted(f)]
@@ -266,25 +282,31 @@ class Theorem:
                 return "claim"
         return "error" if failures[0] else "nothing"
 
-    def _check_said(self, made, seen):
-        """Where the sentence says what a function returns, a claim compares an entry with something else, or notices kin."""
-        said = [f for f in seen if honest.says_alone(self, f)]
-        for f in said:
-            if marks.full_name(f) not in made.apart:
+    def _check_said(self, made, said):
+        """Where the sentence says what a function returns, a claim compares an entry of a result with something else."""
+        for name, f in said.items():
+            if name not in made.apart:
                 raise Unsound(
                     f"{self.name} compares {f.__name__} with itself alone, and says what it returns; compare it with that"
                 )
-        self._check_kin([f for f in said if made.results.slopes or marks.full_name(f) not in made.plain])
+            if name in made.outer - made.plain:
+                raise Unsound(f"{self.name} compares no entry that {f.__name__} returns, and says what it is; compare each")
+        self._check_kin(said.values() if made.results.slopes else ())
 
     def _check_kin(self, pinned):
         """Claims notice results of these functions that have much in common with the right ones."""
         noted = [f for f in map(python_function, self.of) if numbers.can_be_noted(f)]
         called = changes.called(noted, self._with_changed) if {*pinned} & {*noted} else ()
-        for function, word in itertools.product((f for f in pinned if f in called), changes.KIN):
+        kin = {w: change for w, change in changes.KIN.items() if change is not changes.by_one_place or not self._has_bound()}
+        for function, word in itertools.product((f for f in pinned if f in called), kin):
             made = []
-            change = functools.partial(changes.returning_kin, function, noted, changes.KIN[word], made)
+            change = functools.partial(changes.returning_kin, function, noted, kin[word], made)
             if self._with_changed(change) is None and any(made):
                 raise Unsound(f"{self.name} claims the same of {function.__name__} with its {word}; compare what it returns")
+
+    def _has_bound(self):
+        """Whether the sentence says by how much a result may be off."""
+        return bool(re.search(r"\bwithin \d", self.statement))
 
     def _of_no_result(self, control, functions):
         """Whether a control is refuted in the same words whatever these functions return."""
@@ -490,6 +512,7 @@ class Result:
     seconds: float
     numbers: int = 0  # results compared in numbers
     silent: str = ""  # why none is
+    premises: list = field(default_factory=list)  # facts that no result is part of
     signs: list = field(default_factory=list)  # of symbols that are positive, or not negative, by their making
     unseen: dict = field(default_factory=dict)  # functions whose results no claim sees: only an "error" tells, or "nothing"
 
@@ -503,11 +526,11 @@ def examine(t, with_results=False):
     """Prove a theorem, refute its controls, pull its tripwires, change its results; a failure is a status, not an exception."""
     start = time.process_time()
     counted, controls, status = (0, 0, "", []), [], "checked" if t.is_example else "proved"
-    ground, cases, signs, unseen = ([], [], []), [], [], {}
+    ground, cases, signs, unseen, premises = ([], [], []), [], [], {}, []
     try:
         plain = honest.reason(t) if t.prove() == RECORD.trivial else ""
         counted = RECORD.obligations, RECORD.trivial, plain, [s.name for s in RECORD.sizes]
-        cases, signs = list(dict.fromkeys(RECORD.cases)), honest.signs()
+        cases, signs, premises = list(dict.fromkeys(RECORD.cases)), honest.signs(), [*RECORD.premises]
         ground = [_said(entries) for entries in (RECORD.hypotheses, RECORD.denominators, trusted(t.body))]
         t.check_honesty()
         t.check_tripwires()
@@ -520,6 +543,5 @@ def examine(t, with_results=False):
     of = [f"{python_function(f).__module__.removeprefix('posref.')}.{python_function(f).__name__}" for f in t.of]
     carried = (t.basis, t.argument, t.citation, *ground)
     seconds = time.process_time() - start
-    return Result(
-        t.name, t.statement, of, t.sizes, cases, *carried, *counted, controls, status, {}, seconds, signs=signs, unseen=unseen
-    )
+    found = {"signs": signs, "unseen": unseen, "premises": premises}
+    return Result(t.name, t.statement, of, t.sizes, cases, *carried, *counted, controls, status, {}, seconds, **found)

@@ -78,7 +78,7 @@ def roformer_is_loose():
     for offset in (1, 100, 10000):
         bound, trivial, score = bounds(offset, offset)
         prove_that(bool((score <= bound).all() and (score <= trivial).all()), f"both bounds hold at offset {offset}")
-        prove_that(bool((bound > 2 * trivial).all()), f"RoFormer's is more than twice the other at offset {offset}")
+        premise(bool((bound > 2 * trivial).all()), f"RoFormer's is more than twice the other at offset {offset}")
 
 
 @roformer_is_loose.claim("For random contents the bound is many times what holds at every offset.")
@@ -128,7 +128,7 @@ FINEST = 24  # halvings of a cell: what is not shown to be positive then is encl
 def fixed(x):
     """An interval as the integer nearest to 2^96 times it: within 1 unit of all of it."""
     low, high = (libmp.to_int(libmp.mpf_shift(end, BITS), "n") for end in x._mpi_)
-    prove_that(low == high, "the interval is narrower than a unit")
+    premise(low == high, "the interval is narrower than a unit")
     return low
 
 
@@ -165,7 +165,7 @@ class Walk:
 
     def sign(self, point, turns):
         total = int(point[0].sum())
-        prove_that(abs(total) > self.slack(turns), "the sign is decided")
+        premise(abs(total) > self.slack(turns), "the sign is decided")
         return 1 if total > 0 else -1
 
     def slack(self, turns):
@@ -193,7 +193,7 @@ class Walk:
         if found is None:
             return None
         (x, point, turns), behind = found, Fraction(1, 1 << FINEST - 6)
-        prove_that(self.sign(self.turned(point, behind), turns + 1) < 0, "it is negative close behind")
+        premise(self.sign(self.turned(point, behind), turns + 1) < 0, "it is negative close behind")
         return x - Fraction(1, 1 << FINEST), x + behind
 
 
@@ -225,8 +225,8 @@ def certify(dim, base):
     """The stated first integer and first real zero of one width and base: proved, or Refuted."""
     integer, zero = FIRST[dim, base]
     found, (low, high) = first_signs(dim, base)
-    prove_that(found == integer, f"the first negative sum of width {dim}, base {base} is at {integer}")
-    prove_that(abs(low - Fraction(zero)) < 1e-5 and abs(high - Fraction(zero)) < 1e-5, f"the first zero is at {zero}")
+    premise(found == integer, f"the first negative sum of width {dim}, base {base} is at {integer}")
+    premise(abs(low - Fraction(zero)) < 1e-5 and abs(high - Fraction(zero)) < 1e-5, f"the first zero is at {zero}")
     around = rope.tables(np.array([zero - 1e-3, zero + 1e-3, integer]), rope.frequencies(dim, float(base)))[0].sum(axis=-1)
     prove_that((around > 0).tolist() == [True, False, False], "the shipped tables have these signs")
 
@@ -356,7 +356,7 @@ def mean_squares_are_met():
         cos = np.cos(offset * rope.frequencies(64, 10000.0))
         second, fourth = normal_moments(cos)
         stated = 4 * cos.sum() ** 2 + 4 * (32 + np.cos(2 * offset * rope.frequencies(64, 10000.0)).sum()) / 2
-        prove_that(bool(abs(second - stated) < 1e-9 * stated), "cumulants and the theorem agree")
+        premise(bool(abs(second - stated) < 1e-9 * stated), "cumulants and the theorem agree")
         prove_that(bool(deviations(random_scores(64, offset, False), second, fourth) < 5), f"k = q, offset {offset}")
 
 

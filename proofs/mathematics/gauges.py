@@ -213,7 +213,11 @@ def keys_undo_by_the_same_matrix():
     prove_equal(decoupled.scores(c @ m, z, d @ m, z, scale=1), decoupled.scores(c, z, d, z, scale=1))
 
 
-@theorem(of=[attention.cap, attention.softmax], sizes="n = 2, a cap; every path", as_written="formula")
+@theorem(
+    of=[attention.cap, attention.softmax],
+    sizes="n = 2, a cap; every path",
+    as_written="the code computes the ratio as it is written",
+)
 def a_cap_sees_everything():
     """With a cap c the weights tell the scores: the logarithm of a ratio of two is c tanh(s_1 / c) - c tanh(s_0 / c), which a
     constant in the row changes."""

@@ -108,8 +108,8 @@ def slopes_of_a_shard():
 
 @example(of=[alibi.slopes], sizes="h = 1 .. 256, max_bias 256")
 def geometric_exactly_for_powers_of_two():
-    """The slopes are a geometric sequence if and only if the number of heads is a power of two, as published and sorted. For
-    every number of heads they differ and are below 1, and the flattest slope is 2^-max_bias."""
+    """Slopes form a geometric sequence if and only if the number of heads is a power of two, as published and sorted. For every
+    number of heads they are powers of two, differ and stay below 1, and the flattest slope is 2^-max_bias."""
     for heads in range(1, 257):
         halves, exponents = np.frexp(alibi.slopes(heads, max_bias=256))
         prove_that(bool((halves == 0.5).all()), f"the {heads} slopes are powers of two")

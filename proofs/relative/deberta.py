@@ -98,13 +98,13 @@ def invariant_when_keys_alone_move():
 
 @theorem(of=[deberta.position_index], sizes="all K; all offsets", as_written="formula")
 def ends_are_asymmetric():
-    """delta(i, j) + delta(j, i) is 2K for |j - i| = t < K and 2K - 1 beyond: offsets from K on have row 0 to themselves, those
-    from -K on share the last row with offset 1 - K."""
+    """delta is K - t and K + t at the offsets t and -t for t < K, 2K together, and 0 and 2K - 1 beyond: offsets from K on have
+    row 0 to themselves, those from -K on share the last row with offset 1 - K."""
     t = symbol("t", integer=True, nonnegative=True).e
-    both = lambda offset: sum(deberta.position_index(filled((1,), o), span=K).at(0) for o in (offset, -offset))
+    both = lambda offset: [deberta.position_index(filled((1,), o), span=K).at(0) for o in (offset, -offset)]
     with assuming(sp.Le(t, K - 1)):
-        prove_equal([both(t)], [2 * K])
-    prove_equal([both(K), both(K + 1 + t)], [2 * K - 1] * 2)
+        prove_equal(both(t), [K - t, K + t])
+    prove_equal([both(K), both(K + 1 + t), both(K - 1)], [[0, 2 * K - 1], [0, 2 * K - 1], [1, 2 * K - 1]])
 
 
 @ends_are_asymmetric.control

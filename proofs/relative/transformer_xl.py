@@ -66,7 +66,7 @@ def distances_pinned():
                     expected = [min(max(o, -(clamp or 99)), clamp or 99) for o in expected]
                     prove_that(got == expected, f"{n} queries, {m} keys, bidirectional {both}, clamp_len {clamp}")
             pairs = {row(i, j, n, m) for i in range(n) for j in range(m)}
-            prove_that(pairs == set(range(n + m - 1)), "the pairs use every row")
+            premise(pairs == set(range(n + m - 1)), "the pairs use every row")
 
 
 @distances_pinned.control
@@ -161,7 +161,7 @@ def released_shift_where_defined():
     i = index(N)
     with assuming(sp.Ge(i + MEM - COL, 0)):
         prove_equal([N + i * M + COL], [i * (M + 1) + (N - i + COL)], mention=[i, COL])
-        prove_that(nonnegative(N - i + COL - 1) and nonnegative(M - (N - i + COL)), "1 <= n - i + j <= m")
+        premise(nonnegative(N - i + COL - 1) and nonnegative(M - (N - i + COL)), "1 <= n - i + j <= m")
         prove_equal([N - i + COL - 1], [row(i, COL, N, M)])
     for n in range(1, 7):
         for m in range(n, 7):

@@ -190,15 +190,17 @@ def for_a_bias_of_the_offset():
 @theorem(of=[tupe.scores, tupe.reset], sizes="batch 2, h = 3, n = 4, d_head = 2; both conventions", as_written="formula")
 def from_cls_by_content_alone():
     """theta_1 adds one number to the whole row of [CLS], which softmax does not see (proofs/attention.py). So in the paper's
-    form [CLS] attends by content alone, whatever theta_1, t and b are."""
+    form [CLS] attends by content alone, whatever theta_1, t and b are; the scores of all other rows are those of Eq. (11)."""
     q, k, c = symbols("q", 2, 3, 4, 2), symbols("k", 2, 3, 4, 2), symbol("c")
     t, b, one, two = operands()
     for convention in tupe.CONVENTIONS:
         rest = {"scale": 1, "convention": convention, "relative_bias": b}
         change = tupe.scores(q, k, t, one + c, two, **rest) - tupe.scores(q, k, t, one, two, **rest)
         prove_equal(change, every(lambda a, h, i, j: c if i == 0 else 0, 2, 3, 4, 4), mention=[c])
-    row = tupe.scores(q, k, t, one, two, scale=1, convention="paper", relative_bias=b)[..., 0, :]
-    prove_equal(row, (q @ np.swapaxes(k, -1, -2))[..., 0, :] + one[:, None])
+    got, content = tupe.scores(q, k, t, one, two, scale=1, convention="paper", relative_bias=b), q @ np.swapaxes(k, -1, -2)
+    prove_equal(got[..., 0, :], content[..., 0, :] + one[:, None])
+    rest = every(lambda a, h, i, j: reset(t[h, i, j] + b[h, i, j], one[h], two[h], i, j), 2, 3, 4, 4)
+    prove_equal(got[..., 1:, :], content[..., 1:, :] + rest[..., 1:, :])
 
 
 @from_cls_by_content_alone.control

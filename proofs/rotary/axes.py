@@ -225,7 +225,7 @@ def models_read_as_stated():
     for name, part in [*((name, "text_config") for name in stated), *((name, "vision_config") for name in PICTURES)]:
         _, model = presets.op_and_settings(name, part=part)
         pairs = list(zip(model["axis"].tolist(), model["frequencies"].tolist(), strict=True))
-        prove_that(len(set(pairs)) == len(pairs) == model["dim"] // 2, f"{name} uses a frequency once on an axis")
+        premise(len(set(pairs)) == len(pairs) == model["dim"] // 2, f"{name} uses a frequency once on an axis")
 
 
 @models_read_as_stated.claim("Pixtral's rows and columns have different frequencies.")

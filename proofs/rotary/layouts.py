@@ -72,7 +72,7 @@ def projection_pinned():
                 for source in pairing.LAYOUTS:
                     for target in pairing.LAYOUTS:
                         origin = definition(rows, heads, rotary_dim, source, target)
-                        prove_that(sorted(origin) == list(range(rows)), "the definition is a permutation")
+                        premise(sorted(origin) == list(range(rows)), "the definition is a permutation")
                         change = {"heads": heads, "rotary_dim": rotary_dim, "source": source, "target": target}
                         moved = layouts.permute_projection(weight, **change)
                         prove_that(moved.tolist() == weight[origin].tolist(), f"a weight, {change}")

@@ -80,8 +80,7 @@ def feature_map_pinned():
     x, more = symbols("x", 2), sp.Symbol("more", positive=True)
     for conditions, phi in all_paths(lambda: linear_attention.elu_plus_one(x)):
         for a, b in zip(lists(x), lists(phi), strict=True):
-            above = dict(conditions).get(a > 0, dict(conditions).get(a >= 0))
-            prove_that(above is not None, "the branches part at 0")
+            (above,) = {so for asked, so in conditions if asked in (a > 0, a >= 0)}
             prove_equal([b], [a + 1 if above else sp.exp(a)])
             prove_that((b.subs(a, more) if above else b).is_positive, "it is positive")
     y = symbol("y").e
@@ -263,8 +262,8 @@ def weights_are_no_average():
             prove_equal(*entries(None, out, filled((E, N, D), 1)))
     m = symbol("m")
     prove_equal(weight_sums(m)[1], [(1 + sp.cos(m.e)) / 2], mention=[m])
-    prove_that(sp.Rational(1, 2) * (1 + sp.cos(3)) < sp.Rational(1, 100), "at offset 3 the sum is below 0.01")
-    prove_that(sp.cos(3) / 2 < sp.Rational(-49, 100), "one weight is negative")
+    premise(sp.Rational(1, 2) * (1 + sp.cos(3)) < sp.Rational(1, 100), "at offset 3 the sum is below 0.01")
+    premise(sp.cos(3) / 2 < sp.Rational(-49, 100), "one weight is negative")
 
 
 @weights_are_no_average.claim("With rotation in the numerator alone the weights of a row need not sum to 1.")
@@ -296,9 +295,9 @@ def rotated_denominator():
     f, g, m, theta = symbols("f", 1, 2, positive=True), symbols("g", 2, positive=True), symbol("m"), symbol("theta")
     key = rope.rotate(f, *rope.tables(array([m]), array([theta])), layout="half")
     prove_equal(f @ key.T, (f @ f.T) * np.cos(m * theta), mention=[m, theta])
-    prove_that(sp.cos(sp.pi / 2) == 0 and sp.cos(sp.pi) == -1, "cos vanishes at a quarter turn and is -1 at half a turn")
-    prove_that(sp.cos(3) < sp.Rational(-98, 100), "theta = 1 and offset 3 will do")
-    prove_that((f[0] @ g).e.is_positive, "a sum of products of positive numbers is positive")
+    premise(sp.cos(sp.pi / 2) == 0 and sp.cos(sp.pi) == -1, "cos vanishes at a quarter turn and is -1 at half a turn")
+    premise(sp.cos(3) < sp.Rational(-98, 100), "theta = 1 and offset 3 will do")
+    premise((f[0] @ g).e.is_positive, "a sum of products of positive numbers is positive")
 
 
 @rotated_denominator.claim("A rotated denominator can vanish; the paper's cannot.")

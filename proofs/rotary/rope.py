@@ -211,7 +211,11 @@ ONE_PAIR = {"g": symbols("g", 1, 2), "positions": symbols("m", 1), "dim": 2, "ba
 adjoint.control_by("rope.gradient", "gradient_forward", **ONE_PAIR, layout="half")
 
 
-@theorem(of=[rope.gradient, rope.rotate], sizes="d = 4, rotary_dim = 2, 4", as_written="formula")
+@theorem(
+    of=[rope.gradient, rope.rotate],
+    sizes="d = 4, rotary_dim = 2, 4",
+    as_written="the code computes the derivative as it is written",
+)
 def gradient_by_calculus():
     """gradient(g) is d<g, rotate(x)>/dx, by symbolic differentiation, with the tables free."""
     x, g = symbols("x", 1, 4), symbols("g", 1, 4)
@@ -445,7 +449,7 @@ def rotation_is_not_forced_on_integers():
     (a, b), (c, d) = rope.matrix(m, w, layout="half")
     prove_equal([a * d - b * c], [1])
     (a, b), (c, d) = [swap(row, 1) for row in np.eye(2, dtype=int)]
-    prove_that(a * d - b * c == -1, "the swap is a reflection")
+    premise(a * d - b * c == -1, "the swap is a reflection")
 
 
 @rotation_is_not_forced_on_integers.claim("The maps have to be invertible.")

@@ -61,7 +61,7 @@ def pinned_scales():
         for k, base in itertools.product((-1, 0, 2), (3, 512)):
             got = xpos.scales(exact(7 + base * k), sp.Integer(dim), center=7, scale_base=base)
             prove_equal(got[0], [z**k for z in zeta])
-        prove_that(sp.Rational(2, 7) == zeta[0] and zeta[-1] < 1, "zeta is between 2/7 and 1")
+        premise(sp.Rational(2, 7) == zeta[0] and zeta[-1] < 1, "zeta is between 2/7 and 1")
 
 
 @pinned_scales.control

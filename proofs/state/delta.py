@@ -245,11 +245,12 @@ def for_keys_of_any_length():
 
 @theorem(of=[delta.unit], sizes="batch 2, d = 3")
 def unit_pinned():
-    """The product of two entries of unit(x) is that of x over sum x^2 + eps: its direction is that of x, or its opposite."""
+    """unit(x) is x / sqrt(sum x^2 + eps), as it is written; so the product of two entries is that of x over sum x^2 + eps."""
     x, eps = symbols("x", 2, 3), symbol("eps", positive=True)
     got = delta.unit(x, eps=eps)
     for row, a, b in np.ndindex(2, 3, 3):
         total = (x[row] * x[row]).sum() + eps
+        prove_that(got[row, a].e == x[row, a].e / sp.sqrt(total.e), "x / sqrt(sum x^2 + eps)")
         prove_equal([got[row, a] * got[row, b] * total], [x[row, a] * x[row, b]], mention=[x[row, a]])
 
 
