@@ -117,9 +117,9 @@ class Claims:
             self._note_apart(b, a)
             marks = _marks_in(a - b)
             if marks and not (shown and all(map(self._known, marks))) and self._differ(a, b):
-                shown = self._is_said(a, b)
+                shown, said = self._is_said(a, b)
                 if shown:
-                    self._note(marks)
+                    self._note(marks, not said)
 
     def _note_apart(self, side, other):
         """Functions of which results are on one side alone; two results and 0 are two sides of a claim about both."""
@@ -135,7 +135,7 @@ class Claims:
             raise
 
     def _is_said(self, a, b):
-        """Whether a claim compares results, or what the sentence says is made of them."""
+        """Whether a claim compares results, or what the sentence says is made of them, and how it says so."""
         outer = [self._outer(_marks_in(side)) for side in (a, b)]
         left, right = ({_read(mark)[0] for mark in marks} for marks in outer)
         made, also = map(_made, (a, b), outer)
@@ -144,10 +144,10 @@ class Claims:
         self.plain |= left | right if expected else set()
         word = "" if expected else made or also
         if not word or re.search(SAID[word], self.subjects, re.I):
-            return True
+            return True, word
         RECORD.facts.append("a mark")
         self.partial |= dict.fromkeys(left | right, word)
-        return False
+        return False, word
 
     def _outer(self, marks):
         """The marks of results as a claim has them, not of those from which another function has made them."""
@@ -160,11 +160,14 @@ class Claims:
         met = not self.pins or _cell(mark) in self.met.get(_name(mark), ())
         return _name(mark) in self.names and met and all(itertools.starmap(known, indices.items()))
 
-    def _note(self, marks):
+    def _note(self, marks, whole):
+        """Marks that a claim sees; with `whole` their cells count, since no sum of them is compared."""
         RECORD.facts.append("a mark")  # so that a path which has none is silent
         for mark in marks:
             function, place, indices = _read(mark)
             self.names.add(_name(mark))
+            if not whole:
+                continue
             self.met.setdefault(_name(mark), set()).add(_cell(mark))
             for axis, ix in indices.items():
                 self.read.setdefault((function, place, axis), set()).add(ix)

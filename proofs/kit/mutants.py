@@ -155,6 +155,11 @@ def code_of(function, root):
     return code
 
 
+def resumed(function):
+    """Code that goes on behind a statement which ends with an error."""
+    return code_of(function, _Resumed().visit(original(function)))
+
+
 def _is_check(statement):
     if isinstance(statement, ast.Raise):
         return True
@@ -163,6 +168,18 @@ def _is_check(statement):
     if isinstance(statement, ast.For):
         return all(_is_check(s) for s in statement.body)
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and "require" in ast.unparse(statement)
+
+
+class _Resumed(ast.NodeTransformer):
+    """Puts each statement, also those in loops, into a `try` of its own; a limit of time still ends the run."""
+
+    def visit(self, node):
+        node = self.generic_visit(node)
+        if not isinstance(node, ast.stmt) or isinstance(node, (ast.FunctionDef, ast.Return)):
+            return node
+        tried = ast.parse("try: pass\nexcept TimeoutError: raise\nexcept Exception: pass").body[0]
+        tried.body = [node]
+        return tried
 
 
 class _Other(ast.NodeTransformer):

@@ -44,7 +44,7 @@ from posref import ops
 from proofs.kit import cases, changes, claims, honest, language, loops, marks, numbers, watch
 from proofs.kit.cases import first_failure, run_cases
 from proofs.kit.claims import prove_equal
-from proofs.kit.mutants import Tripwire, mutants, posref_run_by, python_function, swapped, tripwire
+from proofs.kit.mutants import Tripwire, mutants, posref_run_by, python_function, resumed, swapped, tripwire
 from proofs.kit.record import RECORD
 from proofs.kit.verdicts import Refuted, Unseen
 
@@ -203,7 +203,8 @@ class Theorem:
                 raise Unsound(f"{self.name} claims nothing that depends on what {name.rpartition('.')[2]} returns")
         said = {name: f for name, f in functions.items() if honest.says_what(self, f)}
         self._check_kin([f for name, f in said.items() if left.get(name) == "claim"])
-        self._check_said(made, {name: f for name, f in said.items() if name in made.seen})
+        for claimed in [made, *([self._behind_errors()] if failure else [])]:
+            self._check_said(claimed, {name: f for name, f in said.items() if name in claimed.seen})
         if whole and (lying := made.left_lying()):
             raise Unsound(f"{self.name} calls {lying[0].rpartition('.')[2]} and claims nothing of that result; compare each")
         if all(map(numbers.can_be_noted, functions.values())) and self.of:
@@ -269,6 +270,14 @@ class Theorem:
                     return made, first_failure(made.results.followed(self.body))
             except Exception as error:
                 return made, error
+
+    def _behind_errors(self):
+        """The claims of a run that goes on behind each statement which a marked result ends with an error."""
+        with contextlib.ExitStack() as stack:
+            for helper in honest.helpers(self.body):
+                with contextlib.suppress(TypeError):  # a closure has no other code
+                    stack.enter_context(swapped(helper, resumed(helper)))
+            return self._with_marks()[0]
 
     def _without_names(self, functions):
         return re.sub(rf"\b({'|'.join(f.__name__ for f in functions) or 'no'})\b", "", self.statement)
