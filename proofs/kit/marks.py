@@ -119,7 +119,7 @@ class Claims:
             if marks and not (shown and all(map(self._known, marks))) and self._differ(a, b):
                 shown, said = self._is_said(a, b)
                 if shown:
-                    self._note(marks, not said)
+                    self._note(marks, not (said and self.pins))
 
     def _note_apart(self, side, other):
         """Functions of which results are on one side alone; two results and 0 are two sides of a claim about both."""
