@@ -118,7 +118,7 @@ def premise(fact, words):
     if not isinstance(fact, (bool, np.bool_)) and fact not in (sp.true, sp.false):
         raise Undecided(f"neither true nor false: {words} (got {fact!r})")
     if not fact:
-        raise NotProved(f"not so: {words}")
+        raise Refuted(f"not so: {words}")
     RECORD.premises[words] = None
 
 
