@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Symptom(NamedTuple):
-    """What one sees, other words for it, the mistakes to suspect, most frequent kind first, and the question that decides."""
+    """What one sees, other words for it, the mistakes to suspect, and the question that decides."""
 
     sees: str
     words: str

@@ -14,7 +14,7 @@ HEAD = """# I have a symptom
 
 Find what you see and run its command; `my_ops.py:rope` stands for your function. With `--contract` the command only prints what
 your function receives and which settings it needs: run it again with these settings, without `--contract`, and it names your
-mistake. Each list has the most frequent mistakes first.
+mistake.
 
 """
 
