@@ -6,6 +6,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     layout      how the released weights are read: half or interleaved; writes: how the turned features are left, if otherwise
     key         a boolean key of the file that decides between `layout` with `writes` and half
     sign        -1 where features turn clockwise
+    rotated_heads  how many heads rotate, where not all of them do
     rotated     first or last features of a head, where not all of them turn
     head        where the width that turns is taken from: head_dim (hidden_size / heads without it), hidden (always the
                 quotient), or another key
@@ -38,6 +39,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     keys_times  a number that multiplies keys before their product with queries
     around      three keys of the file: how many tokens a chunk has, and how many keys a query sees to the left and to the right
     long_window the window of every second layer with a window, unless the file has per_layer_config
+    chunks      before, after: the keys of how many further chunks a query sees, or of lists of the layers that see one more
     norm        of queries and keys, not of latents they are made of: before or after the rotation; norm_if: a boolean key of
                 the file that decides it; norm_of: "turned" layers alone, or kinds
     indexer     how it reads pairs; shared_selection: the file says which layers have none and take the keys of the last one
@@ -92,6 +94,26 @@ UNKNOWN = {"encoding": None}
 SLIDING = {"key": "sliding_window", "kinds": ["sliding_attention"]}
 EVERY = {"key": "sliding_window"}
 SIZES_OF_A_STACK = ("hidden_size", "num_attention_heads", "num_hidden_layers")
+ONE_STACK = {"stacks": "one", "causal": False}
+BUILT_FOR_SPEECH = "classes that write text do not build these layers"
+AFTER_SOUND = (
+    "with add_adapter, convolutions then shorten the frames, and num_adapter_layers layers attend to them without position. "
+    "Classes that read text alone do not build these layers"
+)
+OF_SOUND = {
+    **ONE_STACK,
+    "keys": {"num_hidden_layers": "speech_encoder_layers", "num_attention_heads": "speech_encoder_attention_heads"},
+    "sees": {"": AFTER_SOUND},
+}
+TO_UNITS = {
+    "encoding": "none",
+    "head": "hidden",
+    "kinds": {"keys": ()},
+    "causal": False,
+    "keys": {"num_hidden_layers": "t2u_encoder_layers", "num_attention_heads": "t2u_encoder_attention_heads"},
+    "sees": {"": f"the tokens are the states of the text decoder. {BUILT_FOR_SPEECH.capitalize()}"},
+}
+UNITS = {"pad_token_id": "t2u_pad_token_id", "max_target_positions": "t2u_max_position_embeddings"}
 HALVED = {"key": "attention_window", "halved": True, "plus": 1, "stack": "encoder"}
 MLA = {
     "layout": "interleaved",
@@ -657,6 +679,15 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "head": "zamba2",
         "scale": "zamba2",
         "nope": "use_mem_rope",
+    },
+    "qwen2_5_omni_dit": {
+        "like": "interleaved",
+        "writes": "half",
+        "rotated_heads": 1,
+        "kinds": {"all": "chunked_attention", "keys": ()},
+        "chunk": "block_size",
+        "chunks": {"before": "look_backward_layers", "after": "look_ahead_layers"},
+        "causal": False,
     },
     "nanochat": {"like": "llama", "sign": -1, "norm": "after"},
     # part of a head turns
@@ -1681,6 +1712,57 @@ FAMILIES |= {
     "blenderbot": {"like": "bart", "rows": "bert"},
     "marian": {"encoding": "sinusoidal", "scale": "head", "stacks": "encoder_decoder"},
     "m2m_100": {"like": "marian", "rows": "roberta"},
+    "seamless_m4t": {
+        "like": "m2m_100",
+        "only": {"position_embeddings_type": ("relative",)},
+        "sees": {"encoder": "classes that read speech alone do not build these layers"},
+        "towers": {
+            "speech_encoder": {**OF_SOUND, "encoding": "transformer_xl"},
+            "t2u_encoder": TO_UNITS,
+            "t2u_decoder": {
+                "stacks": "decoder",
+                "cross": True,
+                "keys": {
+                    "decoder_layers": "t2u_decoder_layers",
+                    "decoder_attention_heads": "t2u_decoder_attention_heads",
+                    **UNITS,
+                },
+                "sees": {"": BUILT_FOR_SPEECH},
+            },
+        },
+    },
+    "seamless_m4t_v2": {
+        "like": "m2m_100",
+        "only": {"position_embeddings_type": ("relative_key",)},
+        "sees": {"encoder": "classes that read speech alone do not build these layers"},
+        "towers": {
+            "speech_encoder": {
+                **OF_SOUND,
+                "encoding": "relative",
+                "vectors": ("left_max_position_embeddings", "right_max_position_embeddings", "j - i"),
+                "chunk": "speech_encoder_chunk_size",
+                "chunks": {"before": "speech_encoder_left_chunk_num"},
+                "sees": {
+                    "": f"eager attention does not hide other chunks: it adds 1 to the scores of these keys; {AFTER_SOUND}"
+                },
+            },
+            "t2u_encoder": TO_UNITS,
+            "t2u_decoder": {
+                **ONE_STACK,
+                "rows": "prophetnet",
+                "keys": {
+                    "num_hidden_layers": "t2u_decoder_layers",
+                    "num_attention_heads": "t2u_decoder_attention_heads",
+                    **UNITS,
+                },
+                "sees": {
+                    "": "the tokens are characters, which the model repeats as often as it predicts. Before that, sinusoids of "
+                    "the characters, counted alike, were added too; both sinusoids are multiplied by trained numbers. Each "
+                    f"layer also has two convolutions over neighbours. {BUILT_FOR_SPEECH.capitalize()}"
+                },
+            },
+        },
+    },
     "time_series_transformer": {"like": "marian", "rows": {"decoder": "after_context"}},
     "informer": {
         "like": "time_series_transformer",

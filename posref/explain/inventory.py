@@ -76,8 +76,6 @@ REASONS = {
         "a model of timm and convolutions at the input, then RoPE; not compared, since its module needs timm": (
             "pe_video_encoder"
         ),
-        "RoPE rotates neighbouring features of the first head alone; a frame sees its block of block_size frames, in "
-        "look_ahead_layers also the next block, in look_backward_layers also the block before": "qwen2_5_omni_dit",
         "the pooler of the classifier has attention without a term for position": "vjepa2",
         "in self-attention queries and keys, which a convolution and maxima make of several places, rotate by row and column "
         "in turn before heads are cut: each head has its own frequencies; then each picture reads the other without position": (
@@ -92,11 +90,6 @@ REASONS = {
         "deformable attention in the pixel decoder; then trained queries read features with 2-D sinusoids": (
             "mask2former oneformer"
         ),
-        "its classes build different stacks. Text: sinusoids at the input of both stacks; units: of the decoder alone; sound: "
-        "Transformer-XL's terms, if position_embeddings_type is relative, and convolutions": "seamless_m4t",
-        "its classes build different stacks. Text: sinusoids at the input of both stacks; units: in the decoder alone, for "
-        "characters and for units; sound: Shaw's vectors, if position_embeddings_type is relative_key, a mask of chunks, and "
-        "convolutions": "seamless_m4t_v2",
         "the text reads patches, averaged over the frames, without a term for position": "xclip",
         "layers above two towers, which add no position": "bridgetower",
         "layers above the described ones, which add no position": "videoprism_vision_model",

@@ -19,6 +19,9 @@ OPTIONAL = (
         "segment",
         "window_side",
         "state",
+        "rotated_heads",
+        "chunks_before",
+        "chunks_after",
     ),
 )
 OF_OTHERS = ("table", "bias")  # of layers that rotate nothing
@@ -42,6 +45,8 @@ class Layer:
     window: int | None = None  # keys that a query sees at most on one side, the own included
     window_sides: str | None = None  # past or both
     chunk: int | None = None  # tokens of a chunk whose tokens see each other alone
+    chunks_before: int = 0  # earlier chunks that a query also sees; -1: all
+    chunks_after: int = 0  # later chunks that a query also sees
     sinks: bool = False  # a trained score per head that no key has
     softcap: float | None = None  # c of c tanh(score / c)
     norm: str | None = None  # of queries and keys: before or after the rotation, or alone
@@ -56,6 +61,7 @@ class Layer:
     indexer: dict[str, Any] | None = None  # the second rotation of sparse attention: layout, rotated, head_dim
     sign: int | None = None  # -1 where features rotate clockwise
     rotated: str | None = None  # first, first of each half, or last: the turned features of a head
+    rotated_heads: int | None = None  # how many heads rotate, counted from the first; None: all
     undo: bool | None = None  # whether values are rotated too, and the output back
     call: str | None = None  # the calls of posref that give the frequencies
     input: str | None = None  # learned: a table is also added to the patches

@@ -246,6 +246,9 @@ def in_words(group):
         seen += f", {before}" + ", and as many after it" * (group.window_sides == "both")
     if group.chunk:
         seen += f", within chunks of {group.chunk}"
+        before, after = group.chunks_before, group.chunks_after
+        further = [f"{before if before > 0 else 'all'} before"] * bool(before) + [f"{after} after"] * bool(after)
+        seen += f", and in further chunks: {' and '.join(further)}" * bool(further)
     if group.compressed:
         rate, most = group.compressed["rate"], group.compressed["most"]
         seen += f", and one compressed key per {rate} tokens, visible from the last of these tokens on"

@@ -61,13 +61,15 @@ def _rotary(settings):
             turned = rotates(settings, kind, i) and given.get(kind) is not None
             layer = describe(kind, turned, _base_of(settings, i))
             heads, key_heads_of_layer = per_layer.heads(settings, i)
-            layer = replace(layer, heads=heads or layer.heads, kv_heads=key_heads_of_layer or layer.kv_heads)
+            chunks = unrotated_layers.chunks(settings, i)
+            layer = replace(layer, heads=heads or layer.heads, kv_heads=key_heads_of_layer or layer.kv_heads, **chunks)
             if "long_window" in settings.family:
                 width = per_layer.window(settings, kinds, i)
                 layer = replace(layer, window=width and width + 1, window_sides=width and "both")
             if settings.family.get("shared_selection") and per_layer.shares_its_selection(settings, i):
                 layer = replace(layer, indexer=None, selected_before=True)
-            key = (kind, turned, _base_of(settings, i), layer.heads, layer.kv_heads, layer.window, layer.selected_before)
+            sizes = (layer.heads, layer.kv_heads, layer.window, layer.selected_before, *chunks.values())
+            key = (kind, turned, _base_of(settings, i), *sizes)
             found.setdefault(key, replace(layer, indices=[])).indices.append(i)
     return list(found.values())
 
@@ -188,6 +190,7 @@ def _turned(settings, values, width, layer):
         layout=pairs,
         sign=family.get("sign", 1),
         rotated=family.get("rotated", "first of each half" if halves else "first"),
+        rotated_heads=family.get("rotated_heads"),
         undo=family.get("undo", False),
         rotary_dim=found.rotary_dim,
         base=found.base,

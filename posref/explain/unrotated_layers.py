@@ -185,12 +185,23 @@ def _group(settings, name, stack, indices):
         softmax_scale=_scale(settings, width),
         key_scale=family.get("keys_times", 1.0),
         chunk=_number(settings, family["chunk"]) if "chunk" in family else None,
+        **chunks(settings, indices[0]),
         softcap=settings.number(family["softcap"]) if "softcap" in family else None,
         norm=norm(settings, "full_attention", turned=False),
         base=_base(settings, encoding),
         convolution=_convolution(settings) if encoding == "convolution_input" else None,
         **added(settings, group, family.get("rows_key", stack.get("rows", "max_source_positions"))),
     )
+
+
+def chunks(settings, i):
+    """How many chunks before its own and after its own a query of layer i sees."""
+    rules = settings.family.get("chunks", {})
+    given = {
+        f"chunks_{side}": settings[key] if isinstance(settings[key], list) else settings.number(key, int)
+        for side, key in rules.items()
+    }
+    return {name: int(i in value) if isinstance(value, list) else max(value, -1) for name, value in given.items()}
 
 
 def _base(settings, encoding):

@@ -25,16 +25,13 @@ TYPES = (
     "canine cpmant deformable_detr dia_decoder inkling2_text sam2_hiera_det_model sam3_vit_model timesfm vits "
     "bros gemma3n_audio gemma4_audio lilt minimax_m3_vl_vision neomme phi4_multimodal_audio vjepa2 "
     "beit glm4v_text qwen3_5_text qwen3_vl_text trocr umt5 vitdet wav2vec2 wavlm "
+    "qwen2_5_omni_dit seamless_m4t seamless_m4t_v2 "
     "bridgetower_vision_model clvp_encoder dab-detr hiera levit lxmert sam3_detr_decoder sam3_geometry_encoder "
     "xclip_vision_model "
     "pixtral dinov3_vit wav2vec2-bert bert bloom mpt t5 gpt2 bart t5gemma t5gemma2 ministral3 mllama_text_model"
 )
 # rotary types of which nothing is said: their position has not been read
-UNREAD = (
-    "blt edgetam_video efficientloftr musicflamingo pe_audio_video_encoder "
-    "pe_video_encoder qwen2_5_omni_dit sam2_video "
-    "sam3_tracker_video"
-)
+UNREAD = "blt edgetam_video efficientloftr musicflamingo pe_audio_video_encoder pe_video_encoder sam2_video sam3_tracker_video"
 
 
 WITH_STATES = [name for name in families.FAMILIES if "state" in configuration.family(name)]
@@ -48,7 +45,7 @@ def test_as_explained(model_type):
     assert (verdict.compared["state"] > 0) == ("state" in configuration.family(model_type))
 
 
-COUNTED = "llama glm4 deepseek_v3 bert roberta opt bart m2m_100 biogpt gpt2 xglm"
+COUNTED = "llama glm4 deepseek_v3 bert roberta opt bart m2m_100 biogpt gpt2 xglm seamless_m4t seamless_m4t_v2"
 
 
 @pytest.mark.parametrize("model_type", COUNTED.split())
@@ -304,7 +301,20 @@ WRONG_STATES = {
     "multipliers": ("falcon_h1", {"multipliers": {}}, "multiplied by others"),
     "layers": ("zamba2", {"kinds": ["linear_attention"]}, "not explained"),
 }
+SEAMLESS = {name: families.FAMILIES[name]["towers"] for name in ("seamless_m4t", "seamless_m4t_v2")}
+
+
+def of_sound(name, **row):
+    """The stacks of Seamless M4T, with another row for its sound."""
+    return {"towers": {**SEAMLESS[name], "speech_encoder": {**SEAMLESS[name]["speech_encoder"], **row}}}
+
+
 WRONG = {
+    "two heads that rotate": ("qwen2_5_omni_dit", {"rotated_heads": 2}, "first 2 heads"),
+    "chunks after": ("qwen2_5_omni_dit", {"chunks": {"before": "look_ahead_layers", "after": "look_backward_layers"}}, "mask"),
+    "chunks before": ("seamless_m4t_v2", of_sound("seamless_m4t_v2", chunks={}), "mask"),
+    "no vectors of sound": ("seamless_m4t_v2", of_sound("seamless_m4t_v2", encoding="learned"), "its output"),
+    "no distances of sound": ("seamless_m4t", of_sound("seamless_m4t", encoding="learned"), "its output"),
     "layout": ("llama", {"layout": "interleaved"}, "other features"),
     "what is written": ("deepseek_v3", {"writes": "interleaved"}, "other features"),
     "sign": ("nanochat", {"sign": 1}, "other features"),

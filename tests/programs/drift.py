@@ -31,7 +31,7 @@ from posref.relative import alibi, deberta, decomposed, inkling, shaw, swin, t5,
 from posref.rotary import axes, rope
 from tests.programs import models, states
 
-STACKS = ("encoder", "decoder", "predictor", "mit", "r_layers", "x_layers")
+STACKS = ("speech_encoder", "t2u_encoder", "t2u_decoder", "encoder", "decoder", "predictor", "mit", "r_layers", "x_layers")
 CALLS = ("attentions", "softmaxes")
 COUNTERS = {"position_ids": position_ids, "learned": learned}
 CROSS = re.compile("EncDec|encoder_attn|encoder_decoder_attention|cross")
@@ -318,7 +318,7 @@ def judge(model_type, groups, record):
             drifted.append(f"layer {named(key)} rotates and is explained as {said.get(key, {}).get('encoding')}")
             continue
         aspects[key]["rotation"] = ""
-        for turn in turns:
+        for turn in [] if said[key].get("rotated_heads") else turns:  # their attention compares them
             if "indexer" in turn.layer and turn.before.shape[-1] < said[key]["rotary_dim"] and not said[key].get("indexer"):
                 continue  # a trap says that it is no rotation
             layer = {**said[key], **(said[key].get("indexer") or {})} if "indexer" in turn.layer else said[key]
@@ -425,6 +425,8 @@ def attention(layer, call, record, aspects):
     yield from mask(layer, call, aspects)
     if layer["encoding"] == "two_angles_per_pair":
         yield from by_thirds(layer, call, record)
+    if layer.get("rotated_heads"):
+        yield from of_first_heads(layer, call, record)
     yield from scores(layer, call, record, aspects)
     if layer["temperature"]:
         yield from temperature(layer, call, record, aspects)
@@ -442,6 +444,18 @@ def by_thirds(layer, call, record):
         turned = [axes.rotate_vjepa2(part, np.cos(a), np.sin(a), convention="released") for part, a in thirds]
         if not np.allclose(np.concatenate([*turned, x[..., 3 * width :]], axis=-1), found, atol=1e-5):
             yield f"its {name} is not that of axes.rotate_vjepa2 by thirds"
+
+
+def of_first_heads(layer, call, record):
+    """Queries and keys of Qwen2.5-Omni's DiT by posref, from their projections: the first heads alone rotate."""
+    angles = np.arange(call.q.shape[-2])[:, None] * np.array(layer["frequencies"])
+    for name, found in (("to_q", call.q), ("to_k", call.k)):
+        x = record.linears[f"{call.layer}.{name}"][1].reshape(1, len(angles), layer["heads"], -1).swapaxes(1, 2).astype(float)
+        first, rest = np.split(x, [layer["rotated_heads"]], axis=1)
+        cos, sin = (layer["magnitude"] * function(angles) for function in (np.cos, np.sin))
+        expected = np.concatenate([turned(layer, first, cos, sin), rest], axis=1)
+        if not np.allclose(expected, found, atol=1e-5):
+            yield f"its heads after {name} are not those of a rotation of the first {layer['rotated_heads']} heads"
 
 
 def loudness(layer, call, record):
@@ -518,7 +532,8 @@ def expected_mask(layer, rows, keys):
     if layer["window"] is not None:
         visible = visible & (i - j < layer["window"]) & (j - i < (layer["window_after"] or layer["window"]))
     if layer["chunk"] is not None:
-        visible = visible & (i // layer["chunk"] == j // layer["chunk"])
+        ahead, before = j // layer["chunk"] - i // layer["chunk"], layer.get("chunks_before", 0)
+        visible = visible & ((-before <= ahead) | (before < 0)) & (ahead <= layer.get("chunks_after", 0))
     if keys > own and further:
         visible = np.concatenate([visible, np.ones((rows, keys - own), bool)], axis=1)
     if layer["compressed"] and keys - own == rows // layer["compressed"]["rate"]:
@@ -556,7 +571,8 @@ def scores(layer, call, record, aspects):
         aspects["scores"] = "queries, keys or output have other axes, or the scale is not known"
         return
     called = layer["bias"]["call"] if layer.get("bias") else None
-    if called in AS_A_MASK and call.mask is not None:
+    apart = call.mask is None or call.keywords.get("position_bias") is not None  # its bias is not in its mask
+    if called in AS_A_MASK and not apart:
         if not np.allclose(call.mask[0], AS_A_MASK[called](layer, call, record, q[0], k[0]), atol=1e-6):
             yield "its mask is not the bias of the explained heads and offsets"
     elif called not in (None, "t5.bias", "alibi.bias", "inkling.bias", "shaw.scores"):
@@ -569,7 +585,7 @@ def scores(layer, call, record, aspects):
     if layer["softcap"]:
         s = layer["softcap"] * np.tanh(s / layer["softcap"])
     s = s + t5_bias(layer, call, record) + inkling_bias(layer, call, record)
-    if called == "shaw.scores" and call.mask is None:
+    if called == "shaw.scores" and apart:
         s = s + shaw_terms(layer, call, record, q, k)
     if call.mask is not None:
         s = np.where(call.mask, s, -np.inf) if call.mask.dtype == bool else s + call.mask
@@ -1084,7 +1100,7 @@ def counting(model_type):
         yield from (f"layer {named(key)}: {words}" for words in padding(said.get(key), call, mask > 0, record))
     groups = [group for group in groups if group["positions"]]
     for name, rows in models.rows_read(model, inputs).items():
-        (forward,) = {group["positions"]["forward"] for group in groups}
+        (forward,) = {group["positions"]["forward"] for group in groups if group["part"] == place(name, stacks, said)[0]}
         n = len(ids)
         expected = eval(forward, {"arange": np.arange, "n": n, "mask": mask > 0, "ids": ids, **COUNTERS})
         if not np.array_equal(rows[:n], expected):  # Longformer pads once more

@@ -89,6 +89,10 @@ FEATURES_FIRST = (  # before frames, of which there are as many
     "audioflamingo3_encoder glmasr_encoder moss_transcribe_diarize_audio qwen2_audio_encoder voxtral_encoder "
     "voxtral_realtime_encoder whisper"
 )
+OF_CHUNKS = settings("""
+    left_max_position_embeddings=7 right_max_position_embeddings=4 speech_encoder_chunk_size=10 speech_encoder_left_chunk_num=2
+    t2u_variance_predictor_embed_dim=64
+""")
 SPECIAL = {  # what a class needs beside its sizes
     **{model_type: WHOLE for model_type in THREE_AXES.split()},
     **{model_type: HALF for model_type in THREE_AXES_OF_HALF.split()},
@@ -198,6 +202,7 @@ SPECIAL = {  # what a class needs beside its sizes
         nemo_conv_channels=16
     """),
     "lilt": {"hidden_size": 96},
+    "qwen2_5_omni_dit": settings("mel_dim=64 repeats=1 num_embeds=64 look_ahead_layers=[1,3] look_backward_layers=[2,3]"),
     "hiera": settings("""
         image_size=[32,32] depths=[2,2,1] embed_dim=32 num_heads=[1,2,4] masked_unit_size=[4,4] num_query_pool=2
         masked_unit_attention=[True,False,False]
@@ -217,6 +222,12 @@ SPECIAL = {  # what a class needs beside its sizes
     | {"pred_num_hidden_layers": 3, "num_hidden_layers": 4},
     "speecht5": {"encoder_max_relative_position": 4},
     "wav2vec2-bert": {"left_max_position_embeddings": 7, "right_max_position_embeddings": 4},
+    **{
+        name: {"speech_encoder_layers": 3, "speech_encoder_attention_heads": 8, "add_adapter": False, **more}
+        | {f"t2u_{stack}": size for stack, size in SIZES.items() if re.match("(en|de)coder_(layers|ffn)", stack)}
+        | {"t2u_encoder_layers": 2, "t2u_encoder_attention_heads": 2, "t2u_decoder_attention_heads": 8}
+        for name, more in (("seamless_m4t", {}), ("seamless_m4t_v2", OF_CHUNKS))
+    },
     "step3p5_vision": {"patch_size": 8},
     "idefics2_perceiver": {"resampler_n_latents": 7},
     "perceiver": settings("num_latents=7 d_latents=64 d_model=48 qk_channels=32 v_channels=64 num_self_attends_per_block=3"),
@@ -410,14 +421,17 @@ def configuration(file):
 
 def build(configuration, *, device="cpu", seed=0):
     """The module of this configuration in float32, with random weights; ValueError if transformers maps it to no module."""
-    if configuration.model_type in INNER:
-        return _inner_module(configuration, seed)
     mapped = type(configuration) in MODEL_MAPPING
     kind = AutoModel if mapped and configuration.model_type not in STACKS_ALONE else _class_of(type(configuration))
     torch.manual_seed(seed)
     with quiet(), torch.device(device):
         make = kind.from_config if kind is AutoModel else kind._from_config
-        model = make(configuration, attn_implementation="eager", dtype=torch.float32).eval()
+        if configuration.model_type in INNER:
+            model = _inner_module(configuration)
+        else:
+            model = make(configuration, attn_implementation="eager", dtype=torch.float32).eval()
+    if configuration.model_type == "qwen2_5_omni_dit":  # which does not run with eager attention
+        model.config._attn_implementation = "sdpa"
     for name, weight in model.named_parameters() if device == "cpu" else ():
         if (
             re.search(r"pos_|position|bias_[uv]|per_dim|attention_biases", name) and not weight.any()
@@ -426,9 +440,8 @@ def build(configuration, *, device="cpu", seed=0):
     return model
 
 
-def _inner_module(configuration, seed):
+def _inner_module(configuration):
     """A module that transformers makes only inside of another model."""
-    torch.manual_seed(seed)
     configuration._attn_implementation = "eager"
     model = INNER[configuration.model_type](configuration).eval()
     model.config, model.main_input_name = configuration, next(iter(inspect.signature(model.forward).parameters))
@@ -464,7 +477,35 @@ class _Frames(torch.nn.Module):
         return self.mit(self.visual_projection(self.vision_model(pixel_values).pooler_output)[None])
 
 
+class _Translation(torch.nn.Module):
+    """All stacks of Seamless M4T; SeamlessM4TModel calls those of units in generate() alone."""
+
+    def __init__(self, configuration):
+        super().__init__()
+        whole = AutoModel.from_config(configuration, attn_implementation="eager")
+        self.text_encoder, self.text_decoder, self.speech_encoder = whole.text_encoder, whole.text_decoder, whole.speech_encoder
+        if configuration.model_type == "seamless_m4t_v2":  # whose eager attention does not hide other chunks
+            of_sound = copy.deepcopy(configuration)
+            of_sound._attn_implementation = "sdpa"
+            self.speech_encoder = type(whole.speech_encoder)(of_sound)
+        self.t2u_encoder, self.t2u_decoder = whole.t2u_model.model.encoder, whole.t2u_model.model.decoder
+
+    def forward(self, input_ids, input_features, attention_mask=None):
+        self.speech_encoder(input_features)
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        x = self.text_encoder(input_ids, attention_mask=attention_mask)[0]
+        given = {"attention_mask": attention_mask, "encoder_attention_mask": attention_mask, "use_cache": False}
+        x = self.text_decoder(input_ids, encoder_hidden_states=x, **given)[0]
+        x = self.t2u_encoder(inputs_embeds=x, attention_mask=attention_mask)[0]
+        if self.config.model_type == "seamless_m4t":
+            self.t2u_decoder(input_ids, encoder_hidden_states=x, **given)
+        else:  # two characters for each token
+            characters = input_ids[mask == 1].repeat_interleave(2)[None]
+            self.t2u_decoder(char_input_ids=characters, char_count_per_id=2 * mask, encoder_hidden_states=x)
+
+
 INNER = {
+    **dict.fromkeys(("seamless_m4t", "seamless_m4t_v2"), _Translation),
     "idefics_vision": vision.IdeficsVisionTransformer,
     "idefics_perciever": _resampler,
     "xclip_vision_model": _Frames,
@@ -665,6 +706,10 @@ def inputs_of(model):
     if configuration.model_type == "vjepa2":
         side = configuration.crop_size
         inputs["pixel_values_videos"] = torch.randn(1, configuration.frames_per_clip, 3, side, side)
+    if "quantized_code" in names:
+        inputs["condition_vector"] = torch.randn(1, 24, configuration.mel_dim)
+        inputs["speaker_embedding"] = torch.randn(1, TOKENS, configuration.enc_emb_dim)
+        inputs |= {"quantized_code": ids, "time_step": torch.rand(()), "apply_cfg": False}
     if configuration.model_type == "phi4_multimodal_audio":
         inputs["mask"] = None
     if {"context", "attention_mask"} <= {*names} or "lengths" in names:  # XLM counts tokens of padding without a mask
@@ -793,7 +838,7 @@ def _recording(model, record):
     undo = [
         *_watch_rotations(model, record, path),
         *_watch_biases(model, record),
-        _watch_attention(record, path),
+        *_watch_attention(record, path),
         *_watch_states(model, record, path),
     ]
     try:
@@ -1013,11 +1058,9 @@ def _heads_first(x):
 
 
 def _watch_attention(record, path):
-    original = AttentionInterface.get_interface
+    """Attention functions, which modules take by get_interface, or by their name alone."""
 
-    def get_interface(self, implementation, default):
-        attend = original(self, implementation, default)
-
+    def recorded(attend):
         def call(module, query, key, value, *rest, **keywords):
             result = attend(module, query, key, value, *rest, **keywords)
             mask = keywords.pop("attention_mask", None) if not rest else rest[0]
@@ -1027,10 +1070,16 @@ def _watch_attention(record, path):
             record.attentions.append(Attention(path[-1], module, *arrays, keywords, _array(result[0])))
             return result
 
-        return call
+        call.recorded = True
+        return attend if hasattr(attend, "recorded") else call
 
-    AttentionInterface.get_interface = get_interface
-    return AttentionInterface, "get_interface", original
+    def watch(original):
+        return lambda *arguments: recorded(original(*arguments))
+
+    for name in ("get_interface", "__getitem__"):
+        original = getattr(AttentionInterface, name)
+        setattr(AttentionInterface, name, watch(original))
+        yield AttentionInterface, name, original
 
 
 def _array(x):
