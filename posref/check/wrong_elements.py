@@ -220,8 +220,8 @@ def of_padding(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]
     if not 0 < mask.ndim <= right.ndim or got.shape != right.shape:
         return
     padding = ~mask[..., -right.shape[mask.ndim - 1] :]
-    if not padding.any() or padding.all() or (got == right)[padding].all():
-        return
+    if not padding.any() or padding.all() or (got == right)[padding].all() or not np.isfinite(got).all():
+        return  # NaN of padding reaches the scores of a mask
     ours, theirs = (_one_row(question, y[padding]) for y in (got, right))
     has = f"has {ours} instead of {theirs}" if ours and theirs else "differs"
     put = partial(_put, padding.reshape(*padding.shape, *[1] * (right.ndim - mask.ndim)), got)

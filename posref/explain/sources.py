@@ -98,9 +98,9 @@ def _from_file(path):
                 return gguf.read(file)
             text = first + file.read(LARGEST + 1)  # a pipe cannot be sought in
     except OSError as error:
-        words = f"did you mean {', '.join(_near(path))}? " * bool(_near(path))
+        reason, words = error.strerror or error, f"did you mean {', '.join(_near(path))}? " * bool(_near(path))
         words += f"`posref explain --models` lists the {len(models())} models known by name"
-        raise ValueError(f"{path}: {error.strerror}; name a config.json, a params.json or a GGUF file; {words}") from None
+        raise ValueError(f"{path}: {reason}; name a config.json, a params.json or a GGUF file; {words}") from None
     return _parsed(path, text)
 
 

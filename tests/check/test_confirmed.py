@@ -185,6 +185,7 @@ FOUND = [  # op, settings, function, the name that it has and no other, and word
     ("attention.block_mask", {}, lambda b: np.tri(len(b)) > 0, "blocks_causal", ""),
     ("attention.block_mask", {}, lambda b: (np.tri(len(b)) > 0) | ((b[:, None] == 0) & (b == 0)), "first_block_alone", ""),
     (ATTEND, SCALE, attending(masked(-1e4), weighted), "masked_scores_above_-20000", ""),
+    (ATTEND, SCALE, attending(masked(-2e4), weighted), "masked_scores_-20000", ""),
     (ATTEND, SCALE, with_a_maximum_of_at_least(-65504.0), "exp_underflows", ""),
     (SOFTMAX, {}, softmax_of(with_a_maximum_of_at_least(-1e5)), "exp_underflows", ""),
     ("rope.attend", SCALE | TURNED, turned_first(with_a_maximum_of_at_least(-1e5)), "exp_underflows", ""),

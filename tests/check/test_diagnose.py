@@ -396,3 +396,10 @@ def test_noise_is_no_padding():
     case = vectors.case("position_ids/padded/filler-1/ids")
     report = diagnose(case, case.expected + np.arange(case.expected.size).reshape(case.expected.shape) ** 2 % 7)
     assert not report.diagnosis, str(report)
+
+
+def test_nan_in_the_place_of_padding_is_not_harmless():
+    case = vectors.case("position_ids/padded/filler-0/last-2")
+    report = diagnose(case, np.where(case.expected == 0, np.nan, case.expected))
+    assert not report.ok
+    assert not report.diagnosis, str(report)

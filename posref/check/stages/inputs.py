@@ -71,6 +71,13 @@ FINITE_MASKS = {
         remedy="Use minus infinity, or the least number of the dtype.",
     )
     for number in (-100.0, -10000.0, -500000.0)
+} | {
+    f"masked_scores_{number:.0f}": Mistake(
+        _masked_as(number),
+        f"masked scores are {number:.0f}: rows whose scores are as low see masked keys",
+        remedy="Use minus infinity, or the least number of the dtype.",
+    )
+    for number in (-200.0, -20000.0)
 }
 LARGEST = 1024  # result of the question about large features: far below the end of float16, above that of 8-bit formats
 
