@@ -590,9 +590,9 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "head_of": {"hybrid_sliding": ("swa_head_dim", None)},
         "temperature": "inkling",
         "sees": {
-            "": "and a sink, whose score the query's token projects. Queries, keys and what mixes the curves are shortened to "
-            "qk_l2_clip_threshold and rel_l2_clip_threshold. Convolutions of keys, values and outputs, in hybrid layers with "
-            "weights that the token projects, are not described (modeling_inkling2.py)"
+            "": "and a sink, whose score the query's token projects. Queries and keys longer than qk_l2_clip_threshold are "
+            "shortened to this length, and what mixes the curves to rel_l2_clip_threshold. Not described: convolutions of keys "
+            "and values, in hybrid layers with weights that the token projects, and of outputs (modeling_inkling2.py)"
         },
     },
     "inkling_text": {
@@ -861,6 +861,10 @@ FAMILIES: dict[str, dict[str, Any]] = {
             "sliding_attention": {
                 **{name: (f"swa_{name}", 64) for name in ("num_attention_heads", "num_key_value_heads")},
                 **{name: (f"swa_{name}", width) for name, width in DOTS3_WIDTHS.items()},
+                **{
+                    name: (f"swa_{name}", width)
+                    for name, width in (("v_head_dim", 128), ("q_lora_rank", 1024), ("kv_lora_rank", 1024))
+                },
             }
         },
         "window": {**SLIDING, "usual": 512},
@@ -1183,7 +1187,7 @@ SAM = (
     "deepseek_ocr2_sam_vision_model got_ocr2_vision pp_formulanet_vision sam_hq_vision_model sam_vision_model slanext_vision "
     "unlimited_ocr_sam_vision_model pp_chart2table_vision"
 )
-LEARNED_CAUSAL = "clvp_decoder git gpt-sw3 gpt2 imagegpt openai-gpt"
+LEARNED_CAUSAL = "git gpt-sw3 gpt2 imagegpt openai-gpt"
 TOWERS = (  # causal, and never asked to continue a text
     "clip_text_model clipseg_text_model decision_transformer groupvit_text_model metaclip_2_text_model owlv2_text_model "
     "owlvit_text_model xclip_text_model"
@@ -1212,7 +1216,7 @@ TABLES = {
     "qformer": "instructblip_qformer instructblipvideo_qformer",
     "kosmos_2_text_model": "kosmos_2_5_text_model",
     "trocr": "pp_formulanet_text",
-    "sam": SAM,
+    "sam_windows": SAM,
     "wav2vec2": "data2vec-audio hubert sew unispeech unispeech-sat",
     "conformer": "parakeet_encoder",
     "m2m_100": "nllb-moe speech_to_text fsmt",
@@ -1333,7 +1337,6 @@ FAMILIES |= {
     },
     "idefics_perciever": {
         "like": "idefics2_perceiver",
-        "only": {"use_resampler": (True,)},
         "norm": "before",
         "norm_if": "qk_layer_norms_perceiver",
         "file": "perceiver.py",
@@ -1402,8 +1405,8 @@ FAMILIES |= {
         "staged": {"depths": None, "embed_dim": "embed_dim_multiplier", "num_heads": None},
         "mask": "not described: in stages of masked_unit_attention, and in the first layer after such a stage, patches of one "
         "unit see each other, elsewhere all patches; a unit has masked_unit_size rows and columns, divided by query_stride in "
-        "each later stage. The first layer of stages 1 to num_query_pool takes, per feature, the largest of query_stride rows "
-        "and columns of queries (modeling_hiera.py)",
+        "each later stage. In each of the num_query_pool stages after the first, the first layer takes, per feature, the "
+        "largest of query_stride rows and columns of queries (modeling_hiera.py)",
     },
     "levit": {
         "like": "learned",
@@ -1436,7 +1439,7 @@ FAMILIES |= {
     },
     "xclip_vision_model": {
         "like": "learned",
-        "sees": {"": "and a token of its frame that attention between the frames made"},
+        "sees": {"": "and a token of its frame, which attention between the frames made, without a term for position"},
         "towers": {
             "mit": {
                 "keys": {name: f"mit_{name}" for name in SIZES_OF_A_STACK},
@@ -1446,10 +1449,21 @@ FAMILIES |= {
             }
         },
     },
+    "clvp_decoder": {
+        "like": "learned_causal",
+        "asks": False,
+        "sees": {
+            "": "ClvpModelForConditionalGeneration puts a prefix before the tokens of sound: one token, which "
+            "num_mel_attn_blocks layers of attention without a term for position make of a recording, and the text, which has "
+            "a learned table of its own, max_text_tokens rows. Its generate() adds no row of the decoder's table to this "
+            "prefix; the first token of sound has row 0, the next tokens have rows 2, 3, .. (modeling_clvp.py)"
+        },
+    },
     "bridgetower_vision_model": {"like": "learned", "per_head": 64, "only": {"remove_last_layer": (False,)}},
     "lxmert": {
         "like": "learned",
         "stacks": "lxmert",
+        "inside": {"num_hidden_layers": {}},  # the class writes it, and does not read it
         **dict.fromkeys(("r_layers", "x_layers"), "none"),
         "sees": {
             "r_layers": "the tokens are objects; before the first layer the projection of the box of each object is added to "
@@ -1528,7 +1542,7 @@ FAMILIES |= {
         "kinds": {"rule": "gpt_neo", "keys": ()},
         "window": {"key": "window_size", "kinds": ["sliding_attention"]},
     },
-    "sam": {
+    "sam_windows": {
         "like": "llama",
         "encoding": "none",
         "instead": "decomposed",

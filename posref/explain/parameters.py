@@ -163,11 +163,15 @@ def _olmo3(settings, kinds):
 
 
 def _dots3(settings, kinds):
-    """Without a dictionary each kind of layer has a base of its own; the class writes the share of the head itself."""
+    """Without a dictionary each kind of layer has a base of its own, else one beside it; the class writes the share itself."""
     bases = {"indexed_attention": ("rope_theta", settings.facts["theta"]), "sliding_attention": ("swa_rope_theta", 50000.0)}
     given = settings.given("rope_parameters")
     found = _as_given(settings, kinds) if given else _nested(settings, kinds, bases, scaled=())
-    return {kind: values and values | {"partial_rotary_factor": 1.0} for kind, values in found.items()}
+    for kind, values in found.items():
+        if values is None:
+            raise settings.error(f"rope_parameters has no dictionary for {kind}")
+        values.setdefault("rope_theta", _base(settings))
+    return {kind: values | {"partial_rotary_factor": 1.0} for kind, values in found.items()}
 
 
 def _as_given(settings, kinds):

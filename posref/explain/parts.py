@@ -6,7 +6,12 @@ from posref.explain.inventory import REASONS, counts_layers, stacks
 from posref.explain.unrotated_layers import only_stack
 
 # the types whose class still takes the keys of its text from the top of a file; the others ignore them there
-FLAT = dict.fromkeys(("qwen2_vl", "qwen2_5_vl", "paddleocr_vl", "hunyuan_vl", "fuyu"), "text_config")
+FLAT = dict.fromkeys(("dots3_note", "fuyu", "glm5_next", "hunyuan_vl", "paddleocr_vl", "qwen2_5_vl", "qwen2_vl"), "text_config")
+
+# an older name of a part, under which released files hold it; keys beside the part that its class moves into it
+MOVED = {"unlimited_ocr": ("language_config", "text_config", ("sliding_window",))}
+
+BUILT_IF = {"idefics.perceiver_config": "use_resampler"}  # a key of the model, without which its class does not build a part
 
 MOST_PARTS = 64  # of one configuration; released ones have at most 14
 SPELLED_TWICE = ("altclip", "chinese_clip", "clip", "clipseg", "flava", "groupvit", "metaclip_2", "x_clip")
@@ -20,8 +25,12 @@ def parts(config, model_type, path="", outer=None, usual=None):
     row = facts().get(model_type, {})
     config = config if row else {**(usual or {}), **config}
     for key, names in FAMILIES.get(model_type, {}).get("inside", {}).items():
-        given = _part(config, key, path) or {}
+        given = _part(config, key, path) or {} if names else {}
         config = {**config, key: None} | {name: given[old] for old, name in names.items() if old in given}
+    old, new, beside = MOVED.get(model_type, ("", "", ()))
+    if config.get(old) is not None and config.get(new) is None:
+        moved = {**_part(config, old, path), **{name: config[name] for name in beside if name in config}}
+        config = {name: value for name, value in config.items() if name not in (old, *beside)} | {new: moved}
     below = row.get("parts", {})
     copies = {f"{key}_dict" for key in below}  # a second spelling of CLIP and its kin, which wins there
     below = {**below, **{key: name for key, name in _named_parts(config).items() if key not in copies}}
@@ -38,9 +47,11 @@ def parts(config, model_type, path="", outer=None, usual=None):
             isinstance(own_type, str) and own_type not in ("", model_type) and (key not in row.get("fixed", ()) or not default)
         )
         chosen = own_type if read else default
-        if part is None and key == FLAT.get(model_type) and "hidden_size" in config:
+        if part is None and key == FLAT.get(model_type) and {"hidden_size", "num_hidden_layers"} & {*config}:
             part = {name: value for name, value in config.items() if name not in below and name != "model_type"}
         absent = part is None and (key in config or key in row.get("optional", ()))
+        name = f"{model_type}.{key}"
+        absent |= name in BUILT_IF and not config.get(BUILT_IF[name])
         absent |= {key, only_stack(config)} == {"encoder", "decoder"}  # its class builds the other stack alone
         if not absent:
             usual_values = row.get("absent" if part is None else "beside", {}).get(key, {}) if chosen == default else {}

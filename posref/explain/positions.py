@@ -75,7 +75,7 @@ def _forward(settings, group):
     pad = settings.count("pad_token_id", least=0)
     rows = settings.family.get("rows", "bert")
     rows = rows.get(group.part.rpartition(".")[2], "bert") if isinstance(rows, dict) else rows
-    context = settings.count("context_length") or settings.count("prediction_length")
+    context = settings.count("context_length") or settings.count("prediction_length") or "context_length"
     return ROWS[rows].format(pad="pad_token_id" if pad is None else pad, first=(pad or 0) + 1, context=context)
 
 

@@ -143,6 +143,7 @@ def _of_kind(settings, kind):
     found = copy.copy(settings)
     found.names = {**settings.names, **{key: name for key, (name, _) in keys.items()}}
     found.facts = {**settings.facts, "defaults": {**settings.facts.get("defaults", {}), **dict(keys.values())}}
+    found.read.update(name for name, _ in keys.values())
     return found if keys else settings
 
 
@@ -352,18 +353,26 @@ def temperature(settings, kind, turned, values):
     if rule == "llama4" and settings["attn_temperature_tuning"] and not turned:
         return {
             "rule": "1 + a ln(1 + floor((p + 1) / f))",
-            "a": settings.number("attn_scale"),
-            "f": settings.number("floor_scale"),
+            "a": _needed(settings, "attn_scale"),
+            "f": _needed(settings, "floor_scale"),
         }
     if rule == "beam" and not turned:
         return {"rule": "(1 + (p + 1) / f)^a", "a": 0.1, "f": 2048}  # fixed in its code
     if rule == "inkling" and kind == "hybrid" and settings["log_scaling_n_floor"] is not None:
-        amount, floor = (settings.number(f"log_scaling_{name}") for name in ("alpha", "n_floor"))
+        amount, floor = (_needed(settings, f"log_scaling_{name}") for name in ("alpha", "n_floor"))
         return {"rule": "1 + a ln(max((p + 1) / f, 1))", "a": amount, "f": floor}
     if rule == "ministral3" and values and values.get("llama_4_scaling_beta"):
         length = values.get("original_max_position_embeddings")
         return {"rule": "1 + a ln(1 + floor(p / f))", "a": values["llama_4_scaling_beta"], "f": length}
     return None
+
+
+def _needed(settings, key):
+    """A number of the file or of its class; ValueError for null."""
+    value = settings.number(key)
+    if value is None:
+        raise settings.error(f"{key} is None, expected a number")
+    return value
 
 
 def source(settings):

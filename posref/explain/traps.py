@@ -31,7 +31,7 @@ SILENT = re.compile(
     r"|(?<!sink)(?<!global)_token|expert|moe|mlp|router|vocab|mamba|linear_|sparse_step|per_layer_input|^final_|fp32"
     r"|logit_scale_init|_cache|loss|image_|video_|audio_|vision_"
     r"|tdnn_|contrastive_|positionwise_|conv_pos_batch_norm|num_pos_feats|^dilation$|cross_attention_hidden_size"
-    r"|^attention_in_multiplier$"  # of what is projected
+    r"|^(attention_in_multiplier|visual_pos_dim)$"  # of what is projected
 )
 # keys that no class of transformers 5.23.0 has, and that say nothing about its layers
 HARMLESS = re.compile(

@@ -194,7 +194,7 @@ def rows(group):
         if group.convolution:
             yield "convolution", ", ".join(f"{key} {value}" for key, value in group.convolution.items())
         if group.bias:
-            yield "bias", ", ".join(f"{key} {value}" for key, value in group.bias.items())
+            yield "bias", ", ".join(f"{key} {value}" for key, value in group.bias.items() if value is not None)
     if group.state:
         yield from _state(group.state)
         return
@@ -345,8 +345,9 @@ def _positions(found):
 
 def _in_words(expression):
     if expression not in COUNTED and expression.startswith("arange(n) + "):
-        first = int(expression.removeprefix("arange(n) + "))
-        return f"{first}, {first + 1}, {first + 2}, ..; padding is counted"
+        first = expression.removeprefix("arange(n) + ")
+        counts = [int(first) + i if first.isdigit() else f"{first} + {i}" for i in range(3)]
+        return ", ".join(map(str, counts)) + ", ..; padding is counted"
     return COUNTED.get(expression, "tokens that are no padding are counted from padding_idx + 1; padding has padding_idx")
 
 

@@ -132,6 +132,8 @@ def test_many_layers_of_all_types(part, count):
         (LLAMA | {"head_dim": WIDEST + 2}, "a head of 1026 features rotates, expected at most 1024"),
         (GGUF | {"llama.block_count": 10**9}, "llama.block_count is 1000000000, expected at most 512 layers"),
         ({"model_type": "gpt_neo", "attention_types": [[["global"], 10**12]]}, "attention_types"),
+        ({"model_type": "dots3_note_text", "rope_parameters": {"full_attention": {}}}, "no dictionary for indexed_attention"),
+        ({"model_type": "inkling2_text", "log_scaling_alpha": None}, "log_scaling_alpha is None, expected a number"),
     ],
 )
 def test_more_than_a_model_has(config, words):

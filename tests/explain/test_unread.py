@@ -44,6 +44,17 @@ def test_keys_that_were_not_read_are_printed():
         assert [key for key in NAMES if words.count(key) < places] == []
 
 
+@pytest.mark.parametrize(
+    "file",
+    [
+        {"model_type": "lxmert", "visual_pos_dim": 4, "num_hidden_layers": {"cross_encoder": 5, "language": 9, "vision": 5}},
+        {"model_type": "dots3_note_text", "swa_v_head_dim": 128, "swa_q_lora_rank": 1024, "swa_kv_lora_rank": 1024},
+    ],
+)
+def test_keys_that_a_class_writes_are_known(file):
+    assert explain(file)["unread"] == explain(file)["foreign"] == []
+
+
 @pytest.mark.parametrize("key", ["lookback", "Frequency Base"])
 def test_a_key_that_no_class_has_is_printed(key):
     """Whatever its name is: at the top, in a dictionary, in a part, in parameter files and GGUF metadata; null says nothing."""

@@ -130,6 +130,7 @@ VARIANTS = {
         {"layer_types": ["full_attention", "sliding_attention"] * 6 + ["full_attention"]},
     ),
     "a base of windowed layers": ("dots3_note_text", {"rope_theta": 777.0, "swa_rope_theta": 77.0}),
+    "a base that is left out": ("dots3_note_text", {"rope_parameters": {"rope_type": "linear", "factor": 3.0}}),
     "one base in a dictionary": ("dots3_note_text", {"rope_parameters": {"rope_type": "default", "rope_theta": 777.0}}),
     "sizes in a dictionary": (
         "dots3_note_audio_encoder",

@@ -9,8 +9,9 @@ pytest.importorskip("transformers", reason="pip install posref[parity]")
 
 import transformers
 
-from posref.explain import explain, unrotated_layers
+from posref.explain import explain, explanation, unrotated_layers
 from posref.explain.configuration import classes, facts, family
+from posref.explain.words import describe
 from tests.every import some
 from tests.programs import models
 
@@ -74,6 +75,21 @@ def test_no_layer_is_silent(model_type):
     explained = explain({"model_type": model_type})
     assert explained["layers"] or explained["unsupported"]
     assert not any(layer.get("call") for layer in explained["layers"] if layer["encoding"] == "none")
+    assert "None" not in describe(explanation({"model_type": model_type}), "file").replace("rope_parameters is None", "")
+
+
+@pytest.mark.parametrize("model_type", [name for name, row in facts().items() if "text_config" in row.get("parts", {})])
+def test_keys_of_the_text_at_the_top_are_read_where_the_class_reads_them(model_type):
+    """Seven layers, at the top of the file or in a part of an older name."""
+    for file in ({"num_hidden_layers": 7}, {"language_config": {"num_hidden_layers": 7}}):
+        try:
+            with models.quiet():
+                built = models.CONFIG_MAPPING[model_type](**file).text_config.num_hidden_layers
+        except Exception:  # a class that refuses these keys, or a text that counts its layers otherwise
+            continue
+        explained = explain({"model_type": model_type, **file})
+        entries = [each for name in ("layers", "unsupported") for each in explained[name] if each["part"] == "text_config"]
+        assert (len({i for entry in entries for i in entry["indices"]}) == 7) == (built == 7), file
 
 
 def built(kind, file):
