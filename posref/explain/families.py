@@ -1176,8 +1176,7 @@ LEARNED = (
     "siglip2_vision_model siglip_text_model siglip_vision_model smolvlm_vision splinter "
     "unlimited_ocr_vision_encoder vit vit_mae vit_msn vitpose_backbone vivit yolos "
     "flava_image_model flava_text_model squeezebert tipsv2_vision_model "
-    "minicpmv4_6_vision cosmos3_edge_vision glm_image_vision hunyuan_vl_vision molmo2_vision megatron-bert rembert "
-    "minicpm_ocr_vision minicpmv4_7_vision"
+    "cosmos3_edge_vision glm_image_vision hunyuan_vl_vision molmo2_vision megatron-bert rembert"
 )
 ROBERTA = (
     "altclip_text_model bridgetower_text_model camembert clap_text_model data2vec-text ibert markuplm roberta "
@@ -1459,6 +1458,15 @@ FAMILIES |= {
             "prefix; the first token of sound has row 0, the next tokens have rows 2, 3, .. (modeling_clvp.py)"
         },
     },
+    "minicpmv4_6_vision": {
+        "like": "learned",
+        "sees": {
+            "": "after layer insert_layer_id, attention within windows of window_kernel_size patches, without a term for "
+            "position, joins each window to one token; with downsample_mode 4x this step is left out"
+        },
+    },
+    "minicpm_ocr_vision": {"like": "minicpmv4_6_vision"},
+    "minicpmv4_7_vision": {"like": "minicpmv4_6_vision"},
     "bridgetower_vision_model": {"like": "learned", "per_head": 64, "only": {"remove_last_layer": (False,)}},
     "lxmert": {
         "like": "learned",

@@ -68,7 +68,7 @@ REASONS = {
         "in self-attention trained projections of the coordinates of keypoints are the angles by which neighbouring features "
         "of queries and keys rotate; then keypoints read the other picture without position": "lightglue",
         "convolutions order the patches, and attention is within windows or between features; rows and columns of the last "
-        "features have learned tables": "florence_vision",
+        "features have learned tables, and frames have sinusoids": "florence_vision",
         "convolutions in the predictor of durations, which read neighbours in order": "vits",
         "Transformer-XL's terms within chunks of frames; not compared, since its eager attention gives NaN": (
             "nemotron_asr_streaming_encoder"
@@ -91,6 +91,11 @@ REASONS = {
             "mask2former oneformer"
         ),
         "the text reads patches, averaged over the frames, without a term for position": "xclip",
+        "trained queries read the patches, without a term for position": "aria",
+        "one layer for each of extract_layers, whose attention between patches has no term for position": "clipseg",
+        "a recurrent cell (GRU) reads the features of the picture, without a term for position": "slanet slanext",
+        "what a network makes of the coordinates of keypoints is added to their features; then keypoints read those of their "
+        "own picture or of the other picture, without a term for position": "superglue",
         "layers above two towers, which add no position": "bridgetower",
         "layers above the described ones, which add no position": "videoprism_vision_model",
         "an indexer chooses blocks of tokens by one key for each": "glm5_next_text qwen4_exp_text",

@@ -224,7 +224,7 @@ def _rotation(group):
     place = "" if width == head else _rotated(group)
     yield "position", f"rotary.rope rotates {width} of {head} features of queries and keys{place}"
     if group.rotated_heads:
-        first, rest = range(group.rotated_heads), range(group.rotated_heads, group.heads)
+        first, rest = range(group.rotated_heads), range(group.rotated_heads, group.heads or group.rotated_heads)
         yield "", f"in head {runs(first)} alone; heads {runs(rest)} have no position"
     if group.input:
         yield "", "a learned table is also added to the patches, before the first layer (absolute.learned)"
