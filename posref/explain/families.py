@@ -1627,6 +1627,23 @@ FAMILIES |= {
         "sees": {"": "padding is not hidden: 1 is added to the scores of keys that are tokens, 0 to the scores of padding"},
     },
     "wav2vec2-conformer": {"like": "conformer", "only": {"position_embeddings_type": ("relative",)}},
+    "funnel": {
+        "like": "learned",
+        "encoding": "pooled",
+        "stacks": "funnel",
+        "causal": False,
+        "head": "d_head",
+        "only": {
+            "attention_type": ("relative_shift",),
+            "block_repeats": (None, 1),
+            **dict.fromkeys(("pool_q_only", "separate_cls", "truncate_seq"), (True,)),
+        },
+        "text": "token t of a layer has the place 1 - s + s t, s: query_step or key_step of its bias",
+        "sees": {
+            "": "before each block after the first, the last token is dropped and each pair of tokens behind [CLS] becomes one "
+            "token, as pooling_type says. The last num_decoder_layers layers read all tokens again; FunnelBaseModel lacks them"
+        },
+    },
     "fastspeech2_conformer": {"like": "conformer", "stacks": "fastspeech2", "cross": False},
     "detr": {
         "like": "learned",

@@ -109,8 +109,6 @@ REASONS = {
         "it holds the two models that its file names, and gives the second what the first finds in an index": "rag",
         "trained latents read the tokens of the protein, without a term for position": "evolla EvollaModel",
         "as in PE audio; not compared, since its module needs timm": "pe_audio_video_encoder",
-        "Transformer-XL's terms, with attention_type factorized as products of sinusoids of both places; each block after the "
-        "first begins with half of the tokens": "funnel",
         "convolutions, and attention to the prompt without a term for position": (
             "sam3_lite_text_mask_decoder sam3_mask_decoder"
         ),

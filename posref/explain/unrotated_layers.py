@@ -50,7 +50,9 @@ LXMERT = {"": {**ONE[""], "layers": "l_layers"}} | {
 }
 PHI4_AUDIO = {"": {**ONE[""], "layers": "num_blocks"}}
 VIDEOPRISM = {"": {**ONE[""], "layers": "num_spatial_layers", "more": "num_temporal_layers"}}
+FUNNEL = {"": {**ONE[""], "layers": "block_sizes", "more": "num_decoder_layers"}}
 STACKS = {
+    "funnel": FUNNEL,
     "mllama_vision": MLLAMA_VISION,
     "videoprism": VIDEOPRISM,
     "gemma3n_audio": GEMMA3N_AUDIO,
@@ -82,7 +84,7 @@ def groups(settings):
     for name, stack in STACKS[settings.family.get("stacks", "one")].items():
         named = settings[stack["layers"]]
         count = len(named) if isinstance(named, list) else settings.count(stack["layers"])
-        count = sum(settings.counts("depths")) if stack["layers"] == "depths" else count
+        count = sum(settings.counts(stack["layers"])) if stack["layers"] in ("depths", "block_sizes") else count
         count = count or settings.count(stack.get("else", stack["layers"]))
         times = settings.count(settings.family["times"]) if "times" in settings.family else 1
         if count is None:
@@ -91,9 +93,10 @@ def groups(settings):
             continue
         count += settings.count(stack["more"]) if "more" in stack else 0
         group = _group(settings, name, stack, settings.numbered(stack["layers"], count * times))
-        found += (
-            _by_depth(group) if family_reads(settings, "scale_attn_by_inverse_layer_idx") else _windowed(settings, name, group)
-        )
+        if family_reads(settings, "scale_attn_by_inverse_layer_idx"):
+            found += _by_depth(group)
+        else:
+            found += _by_block(settings, group) if group.encoding == "pooled" else _windowed(settings, name, group)
         cross = settings.family.get("cross", name == "decoder")
         if cross:
             step = settings.count(cross) if isinstance(cross, str) else 1
@@ -148,6 +151,20 @@ def family_reads(settings, key):
 def _by_depth(group):
     """A group for each layer: its scores are also divided by its number, counted from 1 (modeling_gpt2.py)."""
     return [replace(group, indices=[i], softmax_scale=group.softmax_scale / (i + 1)) for i in group.indices]
+
+
+def _by_block(settings, group):
+    """A group for each step between tokens: the first layer of a later block joins pairs of queries, not of keys."""
+    sizes, found = settings.counts("block_sizes"), {}
+    blocks = [(block, i == 0) for block, size in enumerate(sizes) for i in range(size)]
+    for i in group.indices:
+        block, first = blocks[i] if i < len(blocks) else (0, False)
+        found.setdefault((2**block, 2 ** max(block - first, 0)), []).append(i)
+    steps = ({"query_step": query, "key_step": key} for query, key in found)
+    return [
+        replace(group, indices=indices, bias={**group.bias, **step})
+        for step, indices in zip(steps, found.values(), strict=True)
+    ]
 
 
 def _windowed(settings, name, group):
@@ -452,6 +469,7 @@ BIASES = {
     "decomposed": _decomposed,
     "swin_with_cls": _swin_with_cls,
     "transformer_xl": _transformer_xl,
+    "pooled": lambda settings, group: {**_transformer_xl(settings, group), "layout": "half"},
     "distances": _distances,
     "offsets": _clipped,
     "unsigned": _unsigned,

@@ -50,6 +50,8 @@ ENCODINGS = {
     "convolution_input": "a convolution of the input is added to it, before the first layer (absolute.zero_padding)",
     "transformer_xl": "scores with sinusoids of the distance and two trained vectors (relative.transformer_xl); each layer "
     "also has a convolution over neighbours",
+    "pooled": "scores with sinusoids of the distance and two trained vectors (relative.transformer_xl), and a term for "
+    "segments; the first token, [CLS], has neither the terms of distances nor that of segments, as query or as key",
     "distances": "each query also meets projected sinusoids of the distance (relative.transformer_xl without trained vectors); "
     "each layer also has a convolution over neighbours",
     "offsets": "a trained bias per head and per offset; each layer also has a convolution over neighbours",

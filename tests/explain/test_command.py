@@ -83,7 +83,7 @@ def test_blocks_of_one_layer_say_what_reads_position_in_them():
 
 
 def test_what_is_not_known_is_loud(file, capsys):
-    assert "NOT DESCRIBED" in printed(capsys, file({"model_type": "funnel"}))
+    assert "NOT DESCRIBED" in printed(capsys, file({"model_type": "autoformer"}))
     text = printed(capsys, file({"model_type": "martian", **SIZES}))
     assert "NOT KNOWN: no key says which features form a pair" in text
 

@@ -526,7 +526,8 @@ def seen_by(mask):
 def expected_mask(layer, rows, keys):
     """Which keys each query sees, tokens first and then compressed keys or those of the encoder; None where nothing says it."""
     further = layer["further_keys"] and "encoder" in layer["further_keys"]
-    own = keys if layer["kind"] == "cross_attention" else rows
+    pooled = layer["encoding"] == "pooled" and layer["bias"]["query_step"] != layer["bias"]["key_step"]
+    own = keys if layer["kind"] == "cross_attention" or pooled else rows
     i, j = np.arange(rows)[:, None], np.arange(own)
     visible = np.ones((rows, own), bool) if layer["causal"] is False or layer["window_sides"] == "both" else j <= i
     if layer["window"] is not None:
@@ -603,6 +604,7 @@ def scores(layer, call, record, aspects):
 def by_itself(layer, call, record, aspects):
     """An attention beside the interface: its scores are made of what two of its linear layers gave, as said."""
     called = layer["bias"]["call"] if layer.get("bias") else None
+    called = "pooled" if layer["encoding"] == "pooled" else called
     if layer.get("bias") and "blocks" in layer["bias"]:
         yield from summed(layer, call, record)
     if layer["window"] and (call.scores.ndim == 5 or call.scores.shape[2:] == (layer["heads"], 2 * layer["window"] - 1)):
@@ -780,6 +782,26 @@ def distance_terms(layer, call, record, q, k):
     return transformer_xl.scores(q, k, r, u, v, scale=scale) - scale * q @ k.swapaxes(-1, -2)
 
 
+def pooled_terms(layer, call, record, q, k):
+    """The terms of Funnel by posref: [CLS] has those of its content alone, and tokens of one segment have a vector."""
+    said, module = layer["bias"], call.module
+    names = ("r_w_bias", "r_r_bias", "r_s_bias", "r_kernel", "seg_embed")
+    u, v, s, kernel, segments = (getattr(module, name).detach().double().numpy() for name in names)
+    steps = ((said["query_step"], q.shape[-2]), (said["key_step"], k.shape[-2]))
+    i, j = (1 - step + step * np.arange(count) for step, count in steps)
+    at, row = np.unique(i[:, None] - j, return_inverse=True)
+    sines = sinusoidal.encode(at, sinusoidal.frequencies(said["dim"], said["base"]), layout=said["layout"])
+    of_distance = (q + v[:, None]) @ np.einsum("td,dnh->nht", sines, kernel)
+    of_distance = np.take_along_axis(of_distance, np.broadcast_to(row.reshape(len(i), -1), (len(q), len(i), len(j))), axis=-1)
+    if max(i[-1], j[-1]) >= models.TOKENS:
+        return np.nan
+    kinds = [np.array(models.SEGMENTS)[np.maximum(at, 0)] for at in (i, j)]
+    of_segment = np.einsum("nih,snh->sni", q + s[:, None], segments)[..., None]
+    of_segment = np.where(kinds[0][:, None] == kinds[1], of_segment[1], of_segment[0])
+    behind = (np.arange(len(i)) > 0)[:, None] & (np.arange(len(j)) > 0)
+    return layer["softmax_scale"] * ((u[:, None] @ k.swapaxes(-1, -2)) + behind * (of_distance + of_segment))
+
+
 def decomposed_terms(layer, call, record, q, k):
     """The terms by posref, from the tables of the module; a window or a picture of another size is not as explained."""
     sides = [layer["bias"][side] for side in ("height", "width")]
@@ -866,6 +888,7 @@ BESIDE = {
     "t5.bucket": token_terms,
     "t5.bias": lambda layer, call, record, q, k: t5_bias(layer, Pair(call.layer, call.module, q, k), record),
     "transformer_xl.scores": distance_terms,
+    "pooled": pooled_terms,
     "decomposed.bias": decomposed_terms,
 }
 
@@ -964,10 +987,15 @@ def temperature(layer, call, record, aspects):
     turns = [turn.after for turn in record.turns if turn.layer == call.layer and turn.after.shape == call.q.shape]
     normed = [norm.after for norm in record.norms if norm.layer == call.layer and norm.after.size == call.q.size]
     projected = normed[0] if normed else record.projected.get(f"{call.layer}.q_proj", [None])[-1]
+    latent = record.linears.get(f"{call.layer}.q_b_proj", [None])[-1]  # of which the last features turn
+    projected = latent if projected is None else projected
     if not turns and (projected is None or projected.size != call.q.size):
         aspects["temperature"] = "queries before the factor are not recorded"
         return
     before = turns[0] if turns else projected.reshape(1, call.q.shape[-2], call.q.shape[1], -1).swapaxes(1, 2)
+    if latent is not None:
+        (after,) = (x.after for x in record.turns if x.layer == call.layer and x.after.shape[:3] == call.q.shape[:3])
+        before = np.concatenate([before[..., : -after.shape[-1]], after], axis=-1)
     if len(set(expected)) == 1:
         aspects["temperature"] = "the factor is constant at these lengths"
         return

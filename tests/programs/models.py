@@ -54,6 +54,7 @@ SPECIAL_MODEL_TYPE_TO_MODULE_NAME.update(dict.fromkeys(("semantic", "coarse_acou
 TOKENS = 11  # no other extent of a tiny model is 11, so the axis of the tokens can be told
 LAYERS = 13  # two periods of the longest pattern of layers (6), and a first layer that may differ
 
+SEGMENTS = [2] + [0] * 5 + [1] * 5  # of tokens of Funnel, of which [CLS] has its own
 GRID = (4, 6)  # rows and columns of patches of a picture
 POOLED = (3, 6)  # of a picture whose patches are pooled 3 by 3
 
@@ -144,6 +145,12 @@ SPECIAL = {  # what a class needs beside its sizes
     "ministral3": {
         "rope_parameters": settings("""
         rope_type='default' rope_theta=20000.0 original_max_position_embeddings=4 llama_4_scaling_beta=0.1
+    """)
+    },
+    "mistral4": {
+        "rope_parameters": settings("""
+        type='yarn' rope_theta=20000.0 factor=8.0 original_max_position_embeddings=4 beta_fast=0.5 beta_slow=0.001 mscale=1.0
+        mscale_all_dim=1.0 llama_4_scaling_beta=0.1
     """)
     },
     "llama4_text": {"floor_scale": 4, "attn_scale": 0.3},
@@ -276,6 +283,7 @@ SPECIAL = {  # what a class needs beside its sizes
 STACKS_ALONE = {  # the stack that is described apart from the other parts of its model
     "cohere_asr": "CohereAsrDecoder",
     "csm": "CsmBackboneModel",
+    "funnel": "FunnelModel",
     "moonshine_streaming": "MoonshineStreamingDecoder",
     "pp_chart2table_vision": "GotOcr2VisionEncoder",
     "videomae": "VideoMAEForPreTraining",
@@ -706,6 +714,8 @@ def inputs_of(model):
     if configuration.model_type == "vjepa2":
         side = configuration.crop_size
         inputs["pixel_values_videos"] = torch.randn(1, configuration.frames_per_clip, 3, side, side)
+    if configuration.model_type == "funnel":
+        inputs["token_type_ids"] = torch.tensor([SEGMENTS])
     if "quantized_code" in names:
         inputs["condition_vector"] = torch.randn(1, 24, configuration.mel_dim)
         inputs["speaker_embedding"] = torch.randn(1, TOKENS, configuration.enc_emb_dim)
