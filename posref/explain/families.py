@@ -1399,6 +1399,19 @@ FAMILIES |= {
         "patches": "one row of the table of its stage for each patch; in the last stage row 0 is that of [CLS]",
         "sees": {"": "where sequence_reduction_ratios is above 1, a convolution makes one key of as many rows and columns"},
     },
+    "segformer": {
+        "like": "pvt",
+        "encoding": "convolved",
+        "sees": {"": "where sr_ratios is above 1, a convolution makes one key of as many rows and columns"},
+    },
+    "glpn": {"like": "segformer"},
+    "pvt_v2": {
+        "like": "segformer",
+        "sees": {
+            "": "with linear_attention the keys are made of means of patches, 7 x 7 of them; without linear_attention, where "
+            "sr_ratios is above 1, a convolution makes one key of as many rows and columns"
+        },
+    },
     "hiera": {
         "like": "learned",
         "staged": {"depths": None, "embed_dim": "embed_dim_multiplier", "num_heads": None},

@@ -45,7 +45,6 @@ REASONS = {
         "deformable attention: each query chooses the points of the picture that it reads": DEFORMABLE,
         "tables of places and boxes at the input, and T5's buckets of both in the scores; not compared, since its module needs "
         "detectron2": "layoutlmv2 layoutxlm",
-        "a convolution in each feed-forward layer orders the patches": "glpn pvt_v2 segformer",
         WHY["linear_attention"]: "rwkv xlstm",
         "a learned table at the input, and a Fourier transform over the tokens instead of attention": "fnet",
         "they are convolutions without attention: their weights read neighbours in order": CONVOLUTIONS,

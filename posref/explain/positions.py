@@ -30,7 +30,7 @@ PATCHES = {
 
 def positions(settings, group):
     """The positions of one set of layers, or None where none enter."""
-    if group.encoding in ("none", "convolution_input", "unordered", "sinusoids_of_the_class"):
+    if group.encoding in ("none", "convolved", "convolution_input", "unordered", "sinusoids_of_the_class"):
         return None
     if group.encoding == "two_angles_per_pair":
         return _answers(images=PATCHES["thirds"])

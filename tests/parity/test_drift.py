@@ -25,7 +25,7 @@ TYPES = (
     "canine cpmant deformable_detr dia_decoder inkling2_text sam2_hiera_det_model sam3_vit_model timesfm vits "
     "bros gemma3n_audio gemma4_audio lilt minimax_m3_vl_vision neomme phi4_multimodal_audio vjepa2 "
     "beit glm4v_text qwen3_5_text qwen3_vl_text trocr umt5 vitdet wav2vec2 wavlm "
-    "funnel mistral4 qwen2_5_omni_dit seamless_m4t seamless_m4t_v2 "
+    "funnel mistral4 segformer qwen2_5_omni_dit seamless_m4t seamless_m4t_v2 "
     "bridgetower_vision_model clvp_encoder dab-detr hiera levit lxmert sam3_detr_decoder sam3_geometry_encoder "
     "xclip_vision_model "
     "pixtral dinov3_vit wav2vec2-bert bert bloom mpt t5 gpt2 bart t5gemma t5gemma2 ministral3 mllama_text_model"
@@ -316,6 +316,7 @@ WRONG = {
     "chunks before": ("seamless_m4t_v2", of_sound("seamless_m4t_v2", chunks={}), "mask"),
     "scale of pooled tokens": ("funnel", {"scale": 1.0}, "its scores"),
     "no distances of pooled tokens": ("funnel", {"encoding": "learned"}, "its scores"),
+    "scale of patches": ("segformer", {"scale": 1.0}, "scores are scaled"),
     "no temperature of latents": ("mistral4", {"temperature": None}, "turned ones"),
     "no vectors of sound": ("seamless_m4t_v2", of_sound("seamless_m4t_v2", encoding="learned"), "its output"),
     "no distances of sound": ("seamless_m4t", of_sound("seamless_m4t", encoding="learned"), "its output"),

@@ -527,7 +527,7 @@ def expected_mask(layer, rows, keys):
     """Which keys each query sees, tokens first and then compressed keys or those of the encoder; None where nothing says it."""
     further = layer["further_keys"] and "encoder" in layer["further_keys"]
     pooled = layer["encoding"] == "pooled" and layer["bias"]["query_step"] != layer["bias"]["key_step"]
-    own = keys if layer["kind"] == "cross_attention" or pooled else rows
+    own = keys if layer["kind"] == "cross_attention" or pooled or layer["encoding"] == "convolved" else rows
     i, j = np.arange(rows)[:, None], np.arange(own)
     visible = np.ones((rows, own), bool) if layer["causal"] is False or layer["window_sides"] == "both" else j <= i
     if layer["window"] is not None:

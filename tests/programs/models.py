@@ -173,6 +173,10 @@ SPECIAL = {  # what a class needs beside its sizes
     "gpt_neo": {"attention_types": [[["global", "local"], 6], [["global"], 1]], "window_size": 5},
     "dpt": {"backbone_config": None},
     "moonshine": {"encoder_num_hidden_layers": 3, "decoder_num_hidden_layers": 3, "decoder_num_attention_heads": 8},
+    **{
+        name: {"num_encoder_blocks": 4, "sr_ratios": [2, 2, 1, 1], "strides": [4, 2, 1, 1]}
+        for name in ("glpn", "pvt_v2", "segformer")
+    },
     "seggpt": {"image_size": [64, 32]},
     **{
         name: {"prediction_length": TOKENS, "lags_sequence": [1, 2], "num_time_features": 1, "d_model": 64, **more}
