@@ -434,14 +434,14 @@ def configuration(file):
 def build(configuration, *, device="cpu", seed=0):
     """The module of this configuration in float32, with random weights; ValueError if transformers maps it to no module."""
     mapped = type(configuration) in MODEL_MAPPING
-    kind = AutoModel if mapped and configuration.model_type not in STACKS_ALONE else _class_of(type(configuration))
+    inside = configuration.model_type in INNER
+    alone = configuration.model_type in STACKS_ALONE or not mapped
+    kind = _class_of(type(configuration)) if alone and not inside else AutoModel
     torch.manual_seed(seed)
     with quiet(), torch.device(device):
         make = kind.from_config if kind is AutoModel else kind._from_config
-        if configuration.model_type in INNER:
-            model = _inner_module(configuration)
-        else:
-            model = make(configuration, attn_implementation="eager", dtype=torch.float32).eval()
+        given = {"attn_implementation": "eager", "dtype": torch.float32}
+        model = _inner_module(configuration) if inside else make(configuration, **given).eval()
     if configuration.model_type == "qwen2_5_omni_dit":  # which does not run with eager attention
         model.config._attn_implementation = "sdpa"
     for name, weight in model.named_parameters() if device == "cpu" else ():
