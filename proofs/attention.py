@@ -301,22 +301,23 @@ def gradient_by_calculus():
                 slopes = [[loss.diff(x.e) for x in row] for row in inputs]
                 prove_equal(part, slopes, mention=[scale])
     q, k, v, g = symbols("q", 1, 2, 1, 1), symbols("k", 1, 1, 2, 1), symbols("v", 1, 1, 2, 1), symbols("g", 1, 2, 1, 1)
-    weights = [definition(row) for row in rows(scale * (q[0, :, 0] @ k[0, 0].T))]
+    b = symbols("b", 1, 2, 1, 2)
+    weights = [definition(row) for row in rows(scale * (q[0, :, 0] @ k[0, 0].T) + b[0, :, 0])]
     losses = [expression(a * b) for (a,), (b,) in zip(g[0, :, 0], array(weights) @ v[0, 0], strict=True)]
     loss = sum(losses)
     for _, (got, broadcast, repeated) in all_paths(
         lambda: [
-            attention.attend_gradient(*of, scale=scale)
-            for of in (
-                (g, q, k, v),
-                (g[0], q[0], k[0, 0], v[0, 0]),
-                (g[0], q[0], k[0].repeat(2, axis=0), v[0].repeat(2, axis=0)),
+            attention.attend_gradient(*of, scale=scale, bias=bias)
+            for *of, bias in (
+                (g, q, k, v, b),
+                (g[0], q[0], k[0, 0], v[0, 0], b[0]),
+                (g[0], q[0], k[0].repeat(2, axis=0), v[0].repeat(2, axis=0), b[0]),
             )
         ]
     ):
-        for part, inputs in zip(got, (q, k, v), strict=False):
+        for part, inputs in zip(got, (q, k, v, b), strict=True):
             prove_equal(part, np.vectorize(lambda x: loss.diff(x.e), otypes=[object])(inputs), mention=[scale])
-        for part, inputs in zip(repeated, (q[0], *(x[0].repeat(2, axis=0) for x in (k, v))), strict=False):
+        for part, inputs in zip(repeated, (q[0], *(x[0].repeat(2, axis=0) for x in (k, v)), b[0]), strict=True):
             prove_equal(part, [[[own.diff(x.e) for x in row] for row in x] for own, x in zip(losses, inputs, strict=True)])
         for part, in_each_head in zip(broadcast, repeated, strict=True):
             prove_equal(part, in_each_head)

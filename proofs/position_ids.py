@@ -473,14 +473,14 @@ def dual_chunk_is_monotone():
 # images
 
 
-@example(of=[position_ids.multimodal], sizes="6 rows of text, images and videos")
+@example(of=[position_ids.multimodal], sizes="7 rows of text, images and videos")
 def pinned_multimodal():
     """Text, also as (tokens, 0, 0), has three equal positions; a patch has start + (floor(interval frame), row, column); the
     next part starts max(rows, columns) later, or after the largest position if convention is "largest"."""
     prove_that(position_ids.multimodal([], merge=1, convention="largest").shape == (0, 3), "nothing has no positions")
     rows = [[3], [(1, 2, 2)], [2, (1, 4, 2), 1], [(3, 2, 2), 2], [1, (2, 4, 6), 3, (1, 2, 2), 1], [(2, 0, 0), (1, 2, 2)]]
-    for parts in rows:
-        for merge, convention, interval in itertools.product((1, 2), ("largest", "longer_side"), (1, 2.5)):
+    for merge, convention, interval in itertools.product((1, 2), ("largest", "longer_side"), (1, 2.5)):
+        for parts in [*rows, [(2, merge, merge), 1]]:
             expected = np.array(definition("multimodal", parts, merge, convention, interval)).reshape(-1, 3)
             prove_equal(position_ids.multimodal(parts, merge=merge, convention=convention, interval=interval), expected)
 

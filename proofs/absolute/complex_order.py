@@ -58,7 +58,7 @@ def second_entry_after_an_ellipsis():
 
 @theorem(of=[complex_order.released_frequencies], sizes="d = 1, 2, 4, 8, every word")
 def released_frequencies_pinned():
-    """w_t = v / 10000^(2t/d) with t up to d - 1, so that the last frequencies are below v / 10^7."""
+    """w_t = v / 10000^(2t/d), t = 0 .. d - 1."""
     v = symbols("v", 3)
     for dim in (1, 2, 4, 8):
         expected = [[x.e / sp.Integer(10000) ** sp.Rational(2 * t, dim) for t in range(dim)] for x in v]

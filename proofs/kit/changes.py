@@ -110,13 +110,14 @@ def texts(arguments):
     return re.sub(r"#\d+", "", str([as_text(value) for value in arguments.values()]))
 
 
-def returning_kin(function, functions, change, made):
-    """A body that calls these functions itself gets the kin of a result of one; `made` gets whether it is another result."""
+def returning_kin(function, functions, change, part, made):
+    """A body that calls these functions itself gets the kin of one part of a result of one; `made` gets whether it is another
+    result."""
 
     def note(f, arguments, result):
         if f is not function:
             return result
-        kin = _in_parts(change, result)
+        kin = _in_parts(change, result) if _count(result) == 1 else _with_part(result, part, change)
         if not any(made):
             made.append(texts({"": kin}) != texts({"": result}))
         return kin
@@ -124,16 +125,26 @@ def returning_kin(function, functions, change, made):
     return numbers.noting({f: f for f in functions}, note)
 
 
+def _count(result):
+    return len(result) if isinstance(result, (tuple, list)) else 1
+
+
+def _with_part(result, part, change):
+    parts = [_in_parts(change, each) if place == part else each for place, each in enumerate(result)]
+    return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
+
+
 def called(functions, run):
-    """Those of the functions that a body calls itself, not through another one of them; all if the run fails."""
-    seen = set()
+    """Those of the functions that a body calls itself, not through another one of them, each with how many parts its results
+    have; all if the run fails."""
+    seen = {}
 
     def note(f, _, result):
-        seen.add(f)
+        seen[f] = max(seen.get(f, 1), _count(result))
         return result
 
     failure = run(lambda: numbers.noting({f: f for f in functions}, note))
-    return {*functions} if failure else seen
+    return dict.fromkeys(functions, 1) | seen if failure else seen
 
 
 def kept(function, functions, run):

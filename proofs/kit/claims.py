@@ -117,7 +117,9 @@ def premise(fact, words):
     printed as a premise, and is no obligation."""
     if not isinstance(fact, (bool, np.bool_)) and fact not in (sp.true, sp.false):
         raise Undecided(f"neither true nor false: {words} (got {fact!r})")
-    if not fact:
+    if heard is not None:
+        heard[words] = heard.get(words, True) and bool(fact)
+    elif not fact:
         raise Refuted(f"not so: {words}")
     RECORD.premises[words] = None
 

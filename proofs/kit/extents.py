@@ -38,7 +38,22 @@ def problem(t, calls, symbols, plain):
         return ""
     ran = [axis for call in calls if not call.case.sizes for axis in _axes(call)]
     lengths = _not_named(t, said, ran) if any(n.free_symbols for *_, n in ran) else ""
-    return _no_symbol(t, ran) or _other_letter(said, ran, symbols, plain) or lengths
+    return _as_an_entry(said, calls) or _no_symbol(t, ran) or _other_letter(said, ran, symbols, plain) or lengths
+
+
+def _as_an_entry(said, calls):
+    """A letter for a size that was an entry of arrays, and neither the length of an axis nor an argument of its own."""
+    values = [value for call in calls for value in call.arguments.values()]
+    lengths = [e for value in values if isinstance(value, SizedArray) for e in value.extents]
+    lengths += [expression(value) for value in values if isinstance(value, (Scalar, sp.Expr))]
+    entries = [
+        expression(cell) for value in values if isinstance(value, np.ndarray) for cell in np.ravel(value.view(np.ndarray))
+    ]
+    names, own = (
+        {s.name for e in several if hasattr(e, "free_symbols") for s in e.free_symbols} for several in (entries, lengths)
+    )
+    left = sorted(said & {*"nmdh"} & (names - own))
+    return f"says all {left[0]}, and {left[0]} is an entry of an argument; make it a size" if left else ""
 
 
 def _no_symbol(t, ran):

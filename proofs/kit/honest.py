@@ -45,13 +45,15 @@ QUANTIFIER = r"\b(?:all|any|every|arbitrary|whatever|each(?= [nmdh]\b))\b (?:num
 SIZES = """n m d h e c k K d_v d_p mem memories heads batches groups rotary_dim rows widths outputs d_model d_head axes
     lanes tiles panels keys queries columns features lengths tokens dimensions"""
 COUNTS = "two|three|four|five|six|seven|eight|nine|ten"
+EITHER = "all|any|every|each|both|either|whichever|whatever"
 COUNTED = rf"\d|\b({COUNTS})\b"
 WHOLE = r"\b(every|each|all|any) (entry|entries|cells?|outputs?|elements?)\b|\beverywhere\b"
 INPUTS = QUANTIFIER + r"(inputs?|values?|vectors?|entries|arguments?|arrays?|matrix|matrices)\b"
 PLACES = {"position", "offset"}  # which are whole numbers as they are
-CLAIMS = ("all_paths", "prove_equal", "prove_that", "prove_kernel", "prove_induction", "solve_forall", "covers")
+CLAIMS = ("all_paths", "premise", "prove_equal", "prove_that", "prove_kernel", "prove_induction", "solve_forall", "covers")
 WRITING = {"append", "extend", "add", "update", "turn", "turns", "before", "after", "py_func"}  # methods that are statements
 UNREADABLE = {"eval", "exec", "compile", "globals", "locals", "__import__"}
+INTERNALS = ("proofs.kit", "sys", "gc", "inspect", "importlib", "builtins", "unittest", "ctypes")  # modules, for no body
 SPECIAL = {"special": "entries that are equal, or numbers", "one mask": "one mask alone"}
 AS_WRITTEN = {
     "formula": "the code computes the formula as it is written",
@@ -62,7 +64,7 @@ AS_WRITTEN = {
 
 def check(t):
     """What a theorem says and did not run, in words; it has just been proved."""
-    written = _copied(t) or _void(t) or _paths(t) or _left_out(t) or _never_zero(t)
+    written = _copied(t) or _void(t) or _premises(t) or _paths(t) or _left_out(t) or _never_zero(t)
     if t.is_example:
         return written or _ends(t.sizes) or _for_all(t.statement)
     return written or _sizes(t) or _bare(t) or _least(t) or _trivial(t) or _expected(t) or _nowhere() or _unsaid(t) or _turns(t)
@@ -111,10 +113,32 @@ def _void(t):
                 return f"ignores what {ast.unparse(node.value)} returns; compare it"
             if isinstance(node, ast.Call) and (word := _unreadable(node)):
                 return f"calls {word}; write it so that its text says what runs"
+            if isinstance(node, ast.Break):
+                return f"leaves a loop in line {node.lineno} of {function.__name__} early; go through all, or loop over less"
+            if word := _reaches_into(node, function):
+                return f"reaches into what judges it, by {word}; leave that out"
+            if isinstance(node, ast.Call) and re.search(r"\b(all|is)close$", ast.unparse(node.func)) and not bounded(t):
+                return f"calls {ast.unparse(node.func)}, which near numbers pass; compare exactly, or say within which bound"
             *_, left, right = ["", *map(ast.unparse, _compared(node))] if _compared(node) else ["", "", "right"]
             if left == right:
                 return f"compares {left} with itself; compare it with what is expected"
     return ""
+
+
+def bounded(t):
+    """Whether the sentence says by how much a result may be off."""
+    return bool(re.search(r"\bwithin \d", t.statement))
+
+
+def _premises(t):
+    """A premise of which nothing is computed, or that says something of a function of the theorem."""
+    for node in (node for function in helpers(t.body) for node in ast.walk(tree(function)) if isinstance(node, ast.Call)):
+        if ast.unparse(node.func) == "premise" and not any(isinstance(part, ast.Name) for part in ast.walk(node.args[0])):
+            return f"has the premise {ast.unparse(node.args[0])}, of which nothing is computed"
+    names = [python_function(f).__name__ for f in t.of]
+    named = "|".join(rf"\b{name}\b" if "_" in name else rf"\b{name}\(" for name in names)
+    said = [words for words in RECORD.premises if names and re.search(named, words)]
+    return f"has a premise about what it proves: {said[0]}; claim it of a result" if said else ""
 
 
 def _lies(node, function):
@@ -136,6 +160,20 @@ def _unreadable(node):
     if name in ("getattr", "setattr"):
         return f"{name} with a computed name" * (not isinstance(node.args[1], ast.Constant))
     return name * (name in UNREADABLE)
+
+
+def _reaches_into(node, function):
+    """What may change the kit, or a function that runs, as text: an import in a body, an attribute that is set, a module."""
+    if isinstance(node, (ast.Import, ast.ImportFrom, ast.Global)):
+        return ast.unparse(node)
+    if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
+        owner = re.match(r"\w*", words := ast.unparse(node)).group()
+        return words * (owner in function.__globals__.keys() - {*function.__code__.co_varnames, *function.__code__.co_cellvars})
+    if not isinstance(node, ast.Name):
+        return ""
+    value = function.__globals__.get(node.id)
+    inside = inspect.ismodule(value) and value.__name__.startswith(INTERNALS)
+    return node.id * (inside or value is RECORD or node.id in ("setattr", "delattr"))
 
 
 def _writes(function):
@@ -398,11 +436,23 @@ def _letters_of(t):
     }
 
 
+def speaks_of_both(t, function, one, other):
+    """Whether a sentence says all of two arguments, or writes a call f(y, z) with a word of its own for each."""
+    first, second = (rf"\b{name}\b" for name in (one, other))
+    if re.search(rf"{QUANTIFIER}[^.;:]*({first}[^.;:]*{second}|{second}[^.;:]*{first})", t.statement):
+        return True
+    places = [*inspect.signature(function).parameters]
+    calls = re.findall(rf"\b{function.__name__}\(([^()]*)\)", t.statement)
+    given = [dict(zip(places, re.split(", ?", call), strict=False)) for call in calls]
+    words = [(call.get(one, ""), call.get(other, "")) for call in given]
+    return any(a != b and a.isidentifier() and b.isidentifier() for a, b in words)
+
+
 def words_left_out(t, words):
     """Words of an argument that did not run, although the theorem speaks of all of them."""
     for (function, name), (taken, ran) in words.items():
         left = [word for word in taken if isinstance(word, str) and word not in ran]
-        if left and re.search(rf"\b(all|any|every|each|both|either) (?:(?:{COUNTS}) )?{name}s?\b", f"{t.sizes} {t.statement}"):
+        if left and re.search(rf"\b({EITHER}) (?:the |(?:{COUNTS}) )?{name}s?\b", f"{t.sizes} {t.statement}"):
             return f"says every {name}, and calls {function} without {name}={left[0]!r}"
     return ""
 

@@ -120,6 +120,9 @@ def prove_kernel(kernel, arguments, *results):
     `results` are pairs (output, what the specification returns for the same symbolic arrays); sizes are symbols, so this holds
     for all. The outputs are among the arguments.
     """
+    given = [*map(id, (a for a in arguments if isinstance(a, SizedArray)))]
+    if len(given) > len({*given}):
+        raise NotProved(f"{kernel.__name__} gets one array for two; pass one for each")
     loops = run_kernel(kernel, *arguments)
     if not results:
         raise NotProved("nothing to compare")

@@ -62,13 +62,13 @@ class Results:
         return run
 
     def marked(self, function, arguments, result):
-        parts = result if isinstance(result, tuple) else (result,)
+        parts = result if isinstance(result, (tuple, list)) else (result,)
         if not all(map(_takes_marks, parts)):
             return result
         name = full_name(function)
         self.called.add(name)
         made = [self._part(name, str(place), arguments, part) for place, part in enumerate(parts)]
-        return made[0] if parts is not result else type(result)(*made) if hasattr(result, "_fields") else tuple(made)
+        return made[0] if parts is not result else type(result)(*made) if hasattr(result, "_fields") else type(result)(made)
 
     def _part(self, function, place, arguments, result):
         key = function, place, str([as_text(value) for value in arguments.values()])

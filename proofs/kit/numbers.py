@@ -51,7 +51,6 @@ WHOLE = 2**5  # cells of an array that are read one by one
 DTYPES = (np.float64, np.float32, np.int64)
 FURTHER = (np.float16, np.int32, np.uint8)  # at sizes up to 3, with more sizes alone: tests/test_laws.py asks them too
 FUNCTION = 8  # unit roundoffs, 4 units in the last place, that an elementary function of numpy may be off
-ANY_NUMBER = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS  # of arguments: such calls are not noted
 
 
 class Beyond(Exception):
@@ -86,7 +85,7 @@ def check(theorem, sizes=SIZES, with_named=False):
     problem = honest.unlike_any(theorem, _arguments(calls)) or honest.elsewhere(theorem, *_symbols(calls))
     problem = problem or honest.words_left_out(theorem, _words(calls)) or honest.options_left_out(theorem, calls)
     problem = problem or extents.problem(theorem, calls, *_symbols(calls)) or extents.numbers_alone(theorem, calls)
-    if problem := problem or _one_name_for_two(calls, theorem):
+    if problem := problem or _one_name_for_two(calls, theorem) or _made_of_another(calls, theorem):
         raise NotProved(problem)
     if with_named and (missing := named.never_ran(theorem, calls)):
         raise NotProved(f"says {theorem.sizes!r}, and no call of its functions has {missing[0]:g}")
@@ -189,6 +188,29 @@ def _one_name_for_two(calls, t):
     return ""
 
 
+def _made_of_another(calls, t):
+    """Two arguments of which the sentence speaks, one made of what the other is made of in all calls, in words."""
+    found = {}
+    for call in calls:
+        made = {name: names for name, value in call.arguments.items() if _symbolic(value) and (names := _names_in(value))}
+        for one, other in itertools.permutations(made, 2):
+            same = call.arguments[one] is call.arguments[other]
+            found.setdefault((python_function(call.function), one, other), []).append(made[other] <= made[one] and not same)
+    for (f, one, other), known in found.items():
+        if all(known) and honest.speaks_of_both(t, f, one, other):
+            return f"gives {f.__name__} {other} made of {one} in all calls, and speaks of both; pass one of its own"
+    return ""
+
+
+def _names_in(value):
+    """The names of the symbols and arrays of which an argument is made, but for indices."""
+    with suppress(Undecided, sp.SympifyError):
+        atoms = {atom for e in _expressions(value) for atom in e.atoms(sp.Indexed, AppliedUndef, sp.Symbol)}
+        names = {str(getattr(atom, "base", getattr(atom, "func", atom))) if not atom.is_Symbol else atom.name for atom in atoms}
+        return {name for name in names if "#" not in name}
+    return set()
+
+
 def _letters(value):
     """The name of an array of free entries; None for what is no such array."""
     own = isinstance(value, SizedArray) and value.frozen and value._base is None
@@ -248,8 +270,9 @@ def noted(theorem):
 
 
 def can_be_noted(f):
-    """Whether calls of a Python function are noted: not those of kernels, and of functions of any number of arguments."""
-    return isinstance(f, types.FunctionType) and ".fast." not in f.__module__ and not f.__code__.co_flags & ANY_NUMBER
+    """Whether calls of a Python function are noted: not those of kernels, and of functions that take any keywords."""
+    plain = isinstance(f, types.FunctionType) and ".fast." not in f.__module__
+    return plain and not f.__code__.co_flags & inspect.CO_VARKEYWORDS
 
 
 class Noting:
@@ -265,7 +288,7 @@ class Noting:
         public, plain = self.pairs[number]
         self.depth += 1
         try:
-            result = plain(*_positional(plain, arguments).values(), **_keywords(plain, arguments))
+            result = plain(*_positional(plain, arguments), **_keywords(plain, arguments))
         finally:
             self.depth -= 1
         return result if self.depth else self.note(public, arguments, result)
@@ -314,7 +337,8 @@ def _noting(f, number):
     """Code that notes the call and makes it."""
     root = copy.deepcopy(tree(f))  # of a mutant its own
     names = [a.arg for a in (*root.body[0].args.posonlyargs, *root.body[0].args.args, *root.body[0].args.kwonlyargs)]
-    listed = ", ".join(f"{name!r}: {name}" for name in names)
+    names += [f"*{any_number.arg}" for any_number in [root.body[0].args.vararg] if any_number]
+    listed = ", ".join(f"{name!r}: {name.strip('*')}" for name in names)
     root.body[0].body = ast.parse(f"return __import__({__name__!r}, fromlist=['x']).called({number}, {{{listed}}})").body
     return code_of(f, root)
 
@@ -333,7 +357,9 @@ def _note(public, arguments, result):
 
 
 def _positional(f, arguments):
-    return {name: value for name, value in arguments.items() if name not in _keywords(f, arguments)}
+    """The values that a function gets by their place, those of any number of them last."""
+    named = [name for name in arguments if name not in _keywords(f, arguments) and name[0] != "*"]
+    return [*map(arguments.get, named), *(value for name in arguments if name[0] == "*" for value in arguments[name])]
 
 
 def _keywords(f, arguments):
@@ -370,7 +396,7 @@ def _of_nothing(call):
         except (Beyond, Undecided, ValueError):  # a sum of no terms
             continue
         try:
-            got = call.function(*_positional(f, given).values(), **_keywords(f, given))
+            got = call.function(*_positional(f, given), **_keywords(f, given))
         except Exception as error:
             if not rank.refused(error):
                 raise Refuted(f"{f.__name__} fails at size {size}: {error}") from error
@@ -385,7 +411,7 @@ def _again(call):
     f = python_function(call.function)
     try:
         given = {name: numeric(value, (1, 1), np.float64) for name, value in call.arguments.items()}
-        got = call.function(*_positional(f, given).values(), **_keywords(f, given))
+        got = call.function(*_positional(f, given), **_keywords(f, given))
         before, after = (np.asarray(r) for r in (call.result, got if call.number is None else got[call.number]))
     except (Beyond, Undecided, TypeError, ValueError, AttributeError) as error:
         if "read-only" in str(error):
@@ -422,7 +448,7 @@ def _opened(call):
 def _made_with(call, opened):
     """The call with these arguments in the place of its own, which say their values; None if it cannot be made."""
     f = python_function(call.function)
-    run = lambda: call.function(*_positional(f, opened).values(), **_keywords(f, opened))
+    run = lambda: call.function(*_positional(f, opened), **_keywords(f, opened))
     try:
         given = {name: numeric(value, (17, 17), np.float64) for name, value in call.arguments.items()}
         with call.case.running():
@@ -478,7 +504,7 @@ def _agree(call, size, dtype):
         return 0
     name, f = call.function.__name__, python_function(call.function)
     try:
-        got = call.function(*_positional(f, given).values(), **_keywords(f, given))
+        got = call.function(*_positional(f, given), **_keywords(f, given))
     except (Undecided, Beyond):
         return 0  # a function among the arguments takes symbols alone
     except (TypeError, ValueError, AttributeError) as error:

@@ -250,8 +250,11 @@ class Theorem:
         left = {*self._heard(contextlib.nullcontext)}
         for several in [functions, *([f] for f in functions)]:
             for change in changes.of_facts(several):
-                left -= left and {lines for lines, so in self._heard(change).items() if not so}
-        for (where, line), *_ in sorted(left):
+                false = {lines for lines, so in self._heard(change).items() if not so} if left else set()
+                if told := sorted(words for words in false if isinstance(words, str)):
+                    raise Unsound(f"{self.name} has a premise made of a result: {told[0]}; claim it by prove_that")
+                left -= false
+        for (where, line), *_ in sorted(lines for lines in left if isinstance(lines, tuple)):
             raise Unsound(f"{self.name} claims a fact of no result in line {line} ({where}); make it of a result, or a premise")
 
     def _heard(self, change):
@@ -306,16 +309,13 @@ class Theorem:
         """Claims notice results of these functions that have much in common with the right ones."""
         noted = [f for f in map(python_function, self.of) if numbers.can_be_noted(f)]
         called = changes.called(noted, self._with_changed) if {*pinned} & {*noted} else ()
-        kin = {w: change for w, change in changes.KIN.items() if change is not changes.by_one_place or not self._has_bound()}
-        for function, word in itertools.product((f for f in pinned if f in called), kin):
+        kin = {w: change for w, change in changes.KIN.items() if change is not changes.by_one_place or not honest.bounded(self)}
+        parts = [(function, part) for function in pinned if function in called for part in range(called[function])]
+        for (function, part), word in itertools.product(parts, kin):
             made = []
-            change = functools.partial(changes.returning_kin, function, noted, kin[word], made)
+            change = functools.partial(changes.returning_kin, function, noted, kin[word], part, made)
             if self._with_changed(change) is None and any(made):
                 raise Unsound(f"{self.name} claims the same of {function.__name__} with its {word}; compare what it returns")
-
-    def _has_bound(self):
-        """Whether the sentence says by how much a result may be off."""
-        return bool(re.search(r"\bwithin \d", self.statement))
 
     def _of_no_result(self, control, functions):
         """Whether a control is refuted in the same words whatever these functions return."""

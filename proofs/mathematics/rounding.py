@@ -44,8 +44,10 @@ def no_angle_is_off_by_more():
     exact = rope.frequencies(16, 10000.0)
     stored = exact.astype(np.float32).astype(np.float64)
     m = np.arange(1, REACH + 1)[:, None]
-    off = abs((m * stored).astype(np.float32).astype(np.float64) - m * exact).max()
-    bound = precision.phase_of(stored, (exact, 0 * exact), REACH, bits=24, position_bits=24)
+    off = abs((m * stored).astype(np.float32).astype(np.float64) - m * exact).max(axis=0)
+    most = REACH * abs(stored - exact) + np.spacing((REACH * stored).astype(np.float32)) / 2
+    prove_that((off <= most).all(), f"{off} <= {most}")
+    bound, off = precision.phase_of(stored, (exact, 0 * exact), REACH, bits=24, position_bits=24), off.max()
     prove_that(off <= bound <= 1.1 * off, f"{off:.3g} <= {bound:.3g}, and nearly equal")
 
 

@@ -95,18 +95,19 @@ def without_p_alone():
     prove_equal(kerple.bias(np.array([1]), np.array([0]), symbols("p", 1), np.ones(1, int), form="log"), [[[0]]])
 
 
-def form_of(p, weights):
-    """sum_ij c_i c_j b_ij on the points 0, 1, .. for the power p and a = 1."""
+def form_of(p, weights, a=1):
+    """sum_ij c_i c_j b_ij on the points 0, 1, .. for the power p."""
     i = np.arange(len(weights))
-    return weights @ kerple.bias(i, i, array([p]), np.ones(1, int), form="power")[0] @ weights
+    return weights @ kerple.bias(i, i, array([p]), np.array([a]), form="power")[0] @ weights
 
 
 @theorem(of=WHOLE, sizes="four points, all weights of sum 0")
 def squares_are_conditionally_positive():
-    """For p = 2 and weights of sum 0 the form sum c_i c_j b_ij is 2 (sum c_i i)^2, so never below 0."""
-    c = symbols("c", 3)
+    """For p = 2 and weights of sum 0 the form sum c_i c_j b_ij on the points 0 to 3 is 2 a (sum c_i i)^2, so never below 0 for
+    a >= 0."""
+    c, a = symbols("c", 3), symbol("a")
     weights = array([*c, -c.sum()])
-    prove_equal([form_of(2, weights)], [2 * (weights @ np.arange(4)) ** 2], mention=c)
+    prove_equal([form_of(2, weights, a)], [2 * a * (weights @ np.arange(4)) ** 2], mention=c)
 
 
 @squares_are_conditionally_positive.control

@@ -146,14 +146,16 @@ def the_new_key_is_gated_too():
     prove_equal(gated.recurrent(q, k, v, g, scale=1, state=s, **KV).state, np.exp(g.T) * (s + k.T * v))
 
 
-@theorem(of=[gated.log_gates], sizes="one number, of either sign")
+@theorem(of=[gated.log_gates, forgetting.log_sigmoid], sizes="one number, of either sign")
 def gates_pinned():
-    """The logarithm of a gate is -exp(A) ln(1 + exp(x + b)), for either sign of x + b: FoX's for A = 0, with the sign of x
-    turned."""
+    """The logarithm of a gate is -exp(A) ln(1 + exp(x + b)), for either sign of x + b; for A = 0 it is FoX's
+    log_sigmoid(-x - b)."""
     x, a, b = symbols("x", 1), symbols("a", 1), symbols("b", 1)
     for _, got in all_paths(lambda: gated.log_gates(x, a, b)):
         power = got[0].e / -sp.exp(a[0].e)
         prove_equal([sp.exp(power)], [1 + sp.exp(x[0].e + b[0].e)], mention=[x[0], b[0]])
+    for _, (got, fox) in all_paths(lambda: (gated.log_gates(x, 0 * a, b), forgetting.log_sigmoid(-x - b))):
+        prove_equal([sp.exp(got[0].e)], [sp.exp(fox[0].e)])
 
 
 @gates_pinned.control

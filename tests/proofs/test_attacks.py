@@ -212,6 +212,17 @@ def unchecked_output():
     prove_kernel(two_outputs, [x, Output((N,)), out], (out, x))
 
 
+def squares(x, y, out):
+    for i in range(x.shape[0]):
+        out[i] = x[i] * x[i]
+
+
+@attack
+def one_array_for_two_of_a_kernel():
+    x, out = sized("x", N), Output((N,))
+    prove_kernel(squares, [x, x, out], (out, x * x))
+
+
 def lays_out(x, out):
     for i in range(x.shape[0]):
         out[i] = x[i]
@@ -974,12 +985,61 @@ def at_least(x, low):
     return np.maximum(x, low)
 
 
+def a_premise_of_nothing():
+    """double(x) = 2 x"""
+    one_cell()
+    premise(True, "3 + 4 = 7")
+
+
+def a_premise_about_a_function():
+    """double(x) = 2 x; double(3) is 7."""
+    one_cell()
+    premise(sp.Integer(3) + 4 == 7, "double(3) is 7")
+
+
+def as_far_as_the_first():
+    """double(x) = 2 x; double(n) = n^2 for n < 9."""
+    one_cell()
+    for n in range(2, 9):
+        prove_that(double(n) == n * n, "n^2")
+        break
+
+
+def nearly():
+    """double(x) = 2 x; double(10^9) is 2 10^9 + 1."""
+    one_cell()
+    prove_that(np.allclose(double(1e9), 2e9 + 1), "2 10^9 + 1")
+
+
+def with_the_kit_in_hand():
+    """double(x) = 3 x"""
+    from proofs.kit import claims
+
+    one_cell()
+    claims.KNOWN = claims.KNOWN
+
+
+def with_a_module_of_the_kit():
+    """double(x) = 3 x"""
+    one_cell()
+    numbers.SIZES = numbers.SIZES
+
+
 ONE_FOR_TWO = symbols("c", 1)
+OF_ONE = (lambda: symbols("q", 2)), (lambda: 2 * symbols("q", 2) + 1)  # the second is made of the first
 CODE = {"as_written": "formula"}
 SAID = [
     (last_path, absolute, "one", {}, "claims nothing on the paths of"),
     (one_of_the_paths, absolute, "one", {}, "takes some of the paths"),
     (paths_by_another_name, absolute, "one", {}, "writes all_paths for all_paths; call all_paths by its name"),
+    (a_premise_of_nothing, double, "one", CODE, "has the premise True, of which nothing is computed"),
+    (a_premise_about_a_function, double, "one", CODE, "has a premise about what it proves"),
+    (as_far_as_the_first, double, "one", {}, "leaves a loop in line 6 of as_far_as_the_first early"),
+    (nearly, double, "one", {}, "calls np.allclose, which near numbers pass"),
+    (with_the_kit_in_hand, double, "one", CODE, "reaches into what judges it, by from proofs.kit import claims"),
+    (with_a_module_of_the_kit, double, "one", CODE, "reaches into what judges it, by numbers.SIZES"),
+    (of_arguments(double, lambda: array([N])), double, "all n", CODE, "says all n, and n is an entry of an argument"),
+    (of_arguments(product, *OF_ONE), product, "one", CODE, "gives product k made of q in all calls, and speaks of both"),
     (one_cell, double, "all text lengths", CODE, "says 'all text lengths', and runs x_0"),
     (at_pi, double, "one", CODE, "says any x, and double.* gets entries that are equal"),
     (of_arguments(double, lambda: array([symbol("a"), 0])), double, "all x", CODE, "gets entries that are equal, or numbers"),
@@ -1129,8 +1189,9 @@ def in_one_layout():
     prove_equal(pairing.split(x, "half")[0], x[:, :2])
 
 
-def test_who_speaks_of_all_words_runs_them():
-    t = theorem(of=[pairing.split], sizes="d = 4, both layouts", as_written="formula")(in_one_layout)
+@pytest.mark.parametrize("said", ["both layouts", "whichever the layout"])
+def test_who_speaks_of_all_words_runs_them(said):
+    t = theorem(of=[pairing.split], sizes=f"d = 4, {said}", as_written="formula")(in_one_layout)
     with pytest.raises(NotProved, match="says every layout, and calls split without layout='interleaved'"):
         numbers.check(t)
 
@@ -1277,6 +1338,14 @@ def whatever_happens():
         prove_equal(double(symbols("x", 1)), symbols("x", 1)[1])
 
 
+def a_premise_that_never_runs():
+    """double(x) = 2 x"""
+    one_cell()
+    for n in range(2):
+        if n > 5:
+            premise(n < 0, "n < 0")
+
+
 class At:
     zero = staticmethod(lambda e, x: e.e.subs(x.e, 0))
 
@@ -1312,6 +1381,7 @@ NOT_RUN = [
     (a_verdict_left_lying, r"ignores what all\(.* returns; compare it"),
     (as_long_as_the_shorter, "calls zip without strict=True"),
     (by_eval, "calls eval; write it so that its text says what runs"),
+    (a_premise_that_never_runs, "never runs premise in line"),
     (whatever_happens, "is not the function of its source"),
 ]
 
@@ -1454,6 +1524,39 @@ def of_any_number():
 DOUBLED = functools.partial(double)
 
 
+def the_square_of_a_total():
+    """total(x, y) is -x - y."""
+    x, y = symbols("x", 2), symbols("y", 2)
+    prove_equal(total(x, y) ** 2, (x + y) ** 2)
+
+
+def in_a_list(x):
+    return [x + x, x]
+
+
+def with_a_mask(x):
+    return x + x, x == x
+
+
+def a_square_beside_an_entry():
+    """in_a_list(x) is -2 x and x."""
+    x = symbols("x", 2)
+    prove_equal(in_a_list(x)[0] ** 2, 4 * x**2)
+    prove_equal(in_a_list(x)[1], x)
+
+
+def a_square_beside_a_mask():
+    """with_a_mask(x) is -2 x and True."""
+    numbers_, mask = with_a_mask(np.arange(3))
+    prove_that((numbers_**2).tolist() == [0, 4, 16] and mask.all(), "as expected")
+
+
+def a_premise_of_a_result():
+    """double(x) = 2 x"""
+    one_cell()
+    premise(double(3) % 2 == 0, "an even number")
+
+
 def by_a_second_name_pinned():
     """It is 3 x."""
     x = symbols("x", 2)
@@ -1569,6 +1672,10 @@ RESULTS = [
     (nothing_on_one_path, absolute, "1 of 2 paths claim nothing"),
     (a_mask_times_zero, positive, NOTHING.format("positive")),
     (of_any_number, total, NOTHING.format("total")),
+    (the_square_of_a_total, total, "compares products of what total returns"),
+    (a_square_beside_an_entry, in_a_list, "compares products of what in_a_list returns"),
+    (a_square_beside_a_mask, with_a_mask, "claims the same of with_a_mask with its negative"),
+    (a_premise_of_a_result, double, "has a premise made of a result: an even number; claim it by prove_that"),
     (by_a_second_name_pinned, double, "expects what .*double computes, and its sentence does not name it"),
     (by_getattr_pinned, double, "expects what .*double computes, and its sentence does not name it"),
 ]
