@@ -465,14 +465,16 @@ def loudness(layer, call, record):
         made = record.projected.get(f"{call.layer}.q_proj", [])
     sizes = [np.linalg.norm(x) for x in made if x is not None and x.size == call.q.size]
     before = layer["softmax_scale"] if call.keywords.get("scaling") == 1.0 else 1.0  # queries may be scaled already
-    factor, found = layer["query_scale"] * (before or 1.0) * layer["magnitude"], np.linalg.norm(call.q)
+    # layers of Idefics that attend to pictures stand beside layers of the text, and do not rotate
+    magnitude = 1.0 if CROSS.search(call.layer) and layer["kind"] != "cross_attention" else layer["magnitude"]
+    factor, found = layer["query_scale"] * (before or 1.0) * magnitude, np.linalg.norm(call.q)
     partly = layer["magnitude"] != 1 and layer["rotary_dim"] != layer["head_dim"]
     varied = partly or layer["temperature"] or layer["norm"] == "after" or layer["encoding"] == "transformer_xl"
     known = layer["softmax_scale"] is not None  # TimesFM trains a factor for each feature of its queries
     if sizes and known and not varied and not any(abs(found - factor * size) <= 1e-4 * found for size in sizes):
         yield f"its queries are scaled by {found / sizes[0]:.6g}, explained as {factor:.6g}"
     sizes = [np.linalg.norm(x) for x in record.projected.get(f"{call.layer}.k_proj", []) if x.size == call.k.size]
-    factor, found = layer.get("key_scale", 1.0) * layer["magnitude"], np.linalg.norm(call.k)
+    factor, found = layer.get("key_scale", 1.0) * magnitude, np.linalg.norm(call.k)
     other = any(norm.layer == call.layer for norm in record.norms) or hasattr(call.module, "k_sconv")  # convolved keys
     if sizes and not partly and not other and not any(abs(found - factor * size) <= 1e-4 * found for size in sizes):
         yield f"its keys are scaled by {found / sizes[0]:.6g}, explained as {factor:.6g}"
