@@ -544,7 +544,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "state": SHORT,
         "like": "windowed",
         "kinds": {"rule": "lfm3"},
-        "parameters": "given",
+        "parameters": "lfm3",
         "without": {
             "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
             "full_attention": {"rope_type": "proportional", "rope_theta": 1000000.0, "partial_rotary_factor": 0.5},

@@ -245,10 +245,11 @@ def in_words(group):
         before = f"window: the query's own token and the {group.window - 1} before it"
         seen += f", {before}" + ", and as many after it" * (group.window_sides == "both")
     if group.chunk:
-        seen += f", within chunks of {group.chunk}"
-        before, after = group.chunks_before, group.chunks_after
-        further = [f"{before if before > 0 else 'all'} before"] * bool(before) + [f"{after} after"] * bool(after)
-        seen += f", and in further chunks: {' and '.join(further)}" * bool(further)
+        whole = seen == "all tokens see each other"
+        seen = f"tokens of one chunk of {group.chunk} see each other" if whole else f"{seen}, within chunks of {group.chunk}"
+        sides = ((group.chunks_before, "before"), (group.chunks_after, "after"))
+        further = [f"{'all' if n < 0 else n} chunk{'s' * (n != 1)} {side}" for n, side in sides if n]
+        seen += f"; each token also sees {' and '.join(further)} its own chunk" * bool(further)
     if group.compressed:
         rate, most = group.compressed["rate"], group.compressed["most"]
         seen += f", and one compressed key per {rate} tokens, visible from the last of these tokens on"

@@ -154,7 +154,8 @@ def code(explained, language, name):
     if group.rotated == "last" and group.rotary_dim < group.head_dim:
         words["title"] += f" It takes the last {group.rotary_dim} of the {group.head_dim} features of a head alone."
     if group.rotated_heads:
-        words["title"] += f" The model rotates head {runs(range(group.rotated_heads))} of {group.heads} heads alone."
+        heads = f" of {group.heads} heads" if group.heads else ""
+        words["title"] += f" The model rotates head {runs(range(group.rotated_heads))}{heads} alone."
     if group.temperature:
         rule = "{rule}, a = {a:g}, f = {f:g}".format(**group.temperature)
         words["title"] += f" The model also multiplies queries by {rule}; this code does not."

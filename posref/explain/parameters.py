@@ -166,25 +166,34 @@ def _dots3(settings, kinds):
     """Without a dictionary each kind of layer has a base of its own, else one beside it; the class writes the share itself."""
     bases = {"indexed_attention": ("rope_theta", settings.facts["theta"]), "sliding_attention": ("swa_rope_theta", 50000.0)}
     given = settings.given("rope_parameters")
-    found = _as_given(settings, kinds) if given else _nested(settings, kinds, bases, scaled=())
+    found = _lfm3(settings, kinds) if given else _nested(settings, kinds, bases, scaled=())
     for kind, values in found.items():
         if values is None:
             raise settings.error(f"rope_parameters has no dictionary for {kind}")
-        values.setdefault("rope_theta", _base(settings))
     return {kind: values | {"partial_rotary_factor": 1.0} for kind, values in found.items()}
 
 
-def _as_given(settings, kinds):
-    """The dictionary by kind of layer, of the file or else of the class; and a share beside it, for a type that reads one."""
+def _as_given(settings, kinds, base=None):
+    """The dictionary by kind of layer, of the file or else of the class; and a share beside it, for a type that reads one.
+
+    `base` is what the class gives a dictionary without rope_theta; None: nothing.
+    """
     found = _dictionary(settings, "rope_parameters") or copy.deepcopy(settings.family["without"])
     result = {}
     for kind in kinds:
         values = found.get(kind) if kind in found or any(isinstance(value, dict) for value in found.values()) else found
+        if values is not None and base is not None:
+            _checked(settings, values)
+            values.setdefault("rope_theta", base)
         if values and "partial" in settings.family and "partial_rotary_factor" not in values:
             share = settings["partial_rotary_factor"] if settings.family.get("beside", True) else None
             values["partial_rotary_factor"] = settings.family["partial"] if share is None else share
         result[kind] = values and _standard(settings, values, flat=False) | NESTED
     return result
+
+
+def _lfm3(settings, kinds):
+    return _as_given(settings, kinds, _base(settings))
 
 
 def _phi3(settings, kinds):
@@ -288,7 +297,7 @@ def _filled(settings, kinds):
 
 
 def _ultrabert(settings, kinds):
-    return _as_given(settings, kinds)
+    return _as_given(settings, kinds, 10000.0)  # whatever the file says beside the dictionary
 
 
 def _fixed(base, key=None, kind="default"):
@@ -309,6 +318,7 @@ RULES = {
     "olmo3": _olmo3,
     "dots3": _dots3,
     "given": _as_given,
+    "lfm3": _lfm3,
     "phi3": _phi3,
     "mrope": _mrope,
     "minimax_m2": _minimax_m2,

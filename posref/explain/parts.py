@@ -9,7 +9,10 @@ from posref.explain.unrotated_layers import only_stack
 FLAT = dict.fromkeys(("dots3_note", "fuyu", "glm5_next", "hunyuan_vl", "paddleocr_vl", "qwen2_5_vl", "qwen2_vl"), "text_config")
 
 # an older name of a part, under which released files hold it; keys beside the part that its class moves into it
-MOVED = {"unlimited_ocr": ("language_config", "text_config", ("sliding_window",))}
+MOVED = {
+    "molmo2": ("vit_config", "vision_config", ()),
+    "unlimited_ocr": ("language_config", "text_config", ("sliding_window",)),
+}
 
 BUILT_IF = {"idefics.perceiver_config": "use_resampler"}  # a key of the model, without which its class does not build a part
 
@@ -23,13 +26,16 @@ def parts(config, model_type, path="", outer=None, usual=None):
     `usual` is what the class of the model gives this part where the file says nothing.
     """
     row = facts().get(model_type, {})
-    config = config if row else {**(usual or {}), **config}
+    filled = {} if row else {name: value for name, value in (usual or {}).items() if name not in config}
+    config = {**filled, **config}
     for key, names in FAMILIES.get(model_type, {}).get("inside", {}).items():
         given = _part(config, key, path) or {} if names else {}
         config = {**config, key: None} | {name: given[old] for old, name in names.items() if old in given}
     old, new, beside = MOVED.get(model_type, ("", "", ()))
-    if config.get(old) is not None and config.get(new) is None:
-        moved = {**_part(config, old, path), **{name: config[name] for name in beside if name in config}}
+    if config.get(old) is not None and (config.get(new) is None or model_type == "molmo2"):
+        moved = _part(config, old if config.get(new) is None else new, path)
+        moved = {**moved, **{name: config[name] for name in beside if name in config}}
+        moved |= _layers_read(moved, _part(config, "adapter_config", path) or {}) if model_type == "molmo2" else {}
         config = {name: value for name, value in config.items() if name not in (old, *beside)} | {new: moved}
     below = row.get("parts", {})
     copies = {f"{key}_dict" for key in below}  # a second spelling of CLIP and its kin, which wins there
@@ -38,23 +44,27 @@ def parts(config, model_type, path="", outer=None, usual=None):
     own = Settings(config, model_type, path, outer, usual)
     turned = "rope_parameters" in row.get("defaults", {}) and not below
     layered = own.family["encoding"] is not None or turned or model_type in REASONS or stacks(own)
+    own.read.update(filled)  # the file does not have them
     own.layered, own.parts = bool(layered or not below), below
     found = [own]
     for key, default in below.items():
-        part = _part(config, f"{key}_dict" if row.get("module") in SPELLED_TWICE and f"{key}_dict" in config else key, path)
+        copied = row.get("module") in SPELLED_TWICE and config.get(f"{key}_dict") is not None
+        part = _part(config, f"{key}_dict" if copied else key, path)
         own_type = part.get("model_type") if isinstance(part, dict) else None
         read = (
             isinstance(own_type, str) and own_type not in ("", model_type) and (key not in row.get("fixed", ()) or not default)
         )
-        chosen = own_type if read else default
         if part is None and key == FLAT.get(model_type) and {"hidden_size", "num_hidden_layers"} & {*config}:
             part = {name: value for name, value in config.items() if name not in below and name != "model_type"}
-        absent = part is None and (key in config or key in row.get("optional", ()))
+        absent = part is None and key in row.get("optional", ())  # null is as no key
         name = f"{model_type}.{key}"
         absent |= name in BUILT_IF and not config.get(BUILT_IF[name])
         absent |= {key, only_stack(config)} == {"encoder", "decoder"}  # its class builds the other stack alone
         if not absent:
-            usual_values = row.get("absent" if part is None else "beside", {}).get(key, {}) if chosen == default else {}
+            usual_values = dict(row.get("absent" if part is None else "beside", {}).get(key, {}))
+            default = usual_values.pop("model_type", default)  # the class builds another type than it reads
+            chosen = own_type if read else default
+            usual_values = usual_values if chosen == default else {}
             name = f"{path}.{key}".lstrip(".")
             inner = parts(part or {}, chosen or UNKNOWN_TYPE, name, {**config, "model_type": model_type}, usual_values)
             inner[0].foreign = bool(row) and key not in row.get("parts", {})
@@ -62,6 +72,15 @@ def parts(config, model_type, path="", outer=None, usual=None):
             if len(found) > MOST_PARTS:
                 raise ValueError(f"the configuration has more than {MOST_PARTS} parts; name a configuration of fewer models")
     return found
+
+
+def _layers_read(vision, adapter):
+    """Molmo2 with the older name builds its vision layers up to the last that the adapter reads (configuration_molmo2.py)."""
+    layers = adapter["vit_layers"] if "vit_layers" in adapter else adapter.get("vision_feature_layer")
+    layers, count = [24, 18] if layers is None else layers, vision.get("num_hidden_layers", 25)
+    if not (isinstance(layers, list) and layers and all(type(n) is int for n in (*layers, count)) and count > 0):
+        raise ValueError(f"the adapter reads layers {shown(layers)} of {shown(count)}, expected integers of a positive integer")
+    return {"num_hidden_layers": max(layer % count for layer in layers) + 1}
 
 
 def _named_parts(config):

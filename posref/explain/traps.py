@@ -143,7 +143,7 @@ def _rotary(groups):
 
 def _truncate(settings, groups):
     for name, values in _dictionaries(settings):
-        nested = "." in name or settings.family.get("parameters") in (*BY_LAYER, "given")
+        nested = "." in name or settings.family.get("parameters") in (*BY_LAYER, "given", "lfm3")
         if nested and values.get("truncate") is False and any((g.scaling or {}).get("type") == "yarn" for g in groups):
             yield (
                 f"{name}.truncate is false, and transformers looks for it outside the parameters of a kind of layer: it "

@@ -227,8 +227,9 @@ def _rotation(group):
     place = "" if width == head else _rotated(group)
     yield "position", f"rotary.rope rotates {width} of {head} features of queries and keys{place}"
     if group.rotated_heads:
-        first, rest = range(group.rotated_heads), range(group.rotated_heads, group.heads or group.rotated_heads)
-        yield "", f"in head {runs(first)} alone; heads {runs(rest)} have no position"
+        others = f"heads {runs(range(group.rotated_heads, group.heads))}" if group.heads else "the other heads"
+        words = f"; {others} have no position" if group.heads != group.rotated_heads else ""
+        yield "", f"in head {runs(range(group.rotated_heads))} alone{words}"
     if group.input:
         yield "", "a learned table is also added to the patches, before the first layer (absolute.learned)"
     if group.learned_first:

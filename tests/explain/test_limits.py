@@ -134,6 +134,7 @@ def test_many_layers_of_all_types(part, count):
         ({"model_type": "gpt_neo", "attention_types": [[["global"], 10**12]]}, "attention_types"),
         ({"model_type": "dots3_note_text", "rope_parameters": {"full_attention": {}}}, "no dictionary for indexed_attention"),
         ({"model_type": "inkling2_text", "log_scaling_alpha": None}, "log_scaling_alpha is None, expected a number"),
+        ({"model_type": "molmo2", "vit_config": {"num_hidden_layers": 0}}, "reads layers .24, 18. of 0, expected integers"),
     ],
 )
 def test_more_than_a_model_has(config, words):

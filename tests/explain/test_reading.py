@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from posref import cli
-from posref.explain import explain, explanation, gguf
+from posref.explain import explain, explanation, gguf, output
 from posref.explain.words import describe
 from posref.rotary import rope, scaling
 
@@ -557,3 +557,24 @@ def test_an_empty_list_of_layers_names_none(listed, whole):
     """SAM 3's class has None for its four layers that see the whole picture (configuration_sam3.py)."""
     groups = explain({"model_type": "sam3_vit_model", "global_attn_indexes": listed})["layers"]
     assert [i for group in groups if group["kind"] == "full_attention" for i in group["indices"]] == whole
+
+
+def test_null_in_the_second_spelling_of_a_part_is_as_no_key():
+    explained = explain({"model_type": "clip", "text_config": {"num_hidden_layers": 3}, "text_config_dict": None})
+    assert {group["part"]: len(group["indices"]) for group in explained["layers"]} == {"text_config": 3, "vision_config": 12}
+
+
+@pytest.mark.parametrize(
+    ("heads", "words", "title"),
+    [
+        (16, "in head 0 alone; heads 1-15 have no position", "head 0 of 16 heads alone"),
+        (1, "in head 0 alone\n", "head 0 of 1 heads alone"),
+        (None, "in head 0 alone; the other heads have no position", "head 0 alone"),
+    ],
+)
+def test_heads_that_do_not_rotate(heads, words, title):
+    found = explanation({"model_type": "qwen2_5_omni_dit", "num_attention_heads": heads, "look_ahead_layers": []})
+    page = describe(found, "file")
+    assert words in page
+    assert "tokens of one chunk of 24 see each other; each token also sees 1 chunk before its own chunk" in page
+    assert f"rotates {title}." in output.code(found, "numpy", "x")

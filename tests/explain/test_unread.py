@@ -127,6 +127,7 @@ def test_no_type_is_silent():
         assert not any("does not build this part" in trap or "no class of" in trap for trap in explained["traps"]), model_type
         assert explained["layers"] or explained["unsupported"], model_type
         assert [entry for entry in explained["unsupported"] if entry["why"] == UNKNOWN] == [], model_type
+        assert explained["unread"] == explained["foreign"] == [], model_type  # a file without keys has none
 
 
 def test_every_named_class_is_read():

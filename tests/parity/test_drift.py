@@ -105,6 +105,10 @@ VARIANTS = {
         "phimoe",
         {"rope_scaling": {"type": "longrope", **LISTS, "short_mscale": 1.25, "long_mscale": 1.5, **ORIGINAL}},
     ),
+    "layers beside those that rotate": (
+        "idefics",
+        {"rope_parameters": {"rope_type": "yarn", "rope_theta": 7.0, "factor": 4.0}},
+    ),
     "yarn": ("llama", {"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128}}),
     "llama3": ("llama", {"rope_scaling": {"rope_type": "llama3", "factor": 8.0, **RAMP, **ORIGINAL}}),
     "linear": ("llama", {"rope_scaling": {"type": "linear", "factor": 4.0}}),
@@ -130,6 +134,13 @@ VARIANTS = {
         {"layer_types": ["full_attention", "sliding_attention"] * 6 + ["full_attention"]},
     ),
     "a base of windowed layers": ("dots3_note_text", {"rope_theta": 777.0, "swa_rope_theta": 77.0}),
+    **{
+        f"a base that is left out in a dictionary of {name}": (
+            name,
+            {"rope_theta": 777.0, "rope_parameters": {"full_attention": {"rope_type": "default"}, "sliding_attention": {}}},
+        )
+        for name in ("lfm3", "ultrabert")
+    },
     "a base that is left out": ("dots3_note_text", {"rope_parameters": {"rope_type": "linear", "factor": 3.0}}),
     "one base in a dictionary": ("dots3_note_text", {"rope_parameters": {"rope_type": "default", "rope_theta": 777.0}}),
     "sizes in a dictionary": (

@@ -10,10 +10,11 @@ pytest.importorskip("transformers", reason="pip install posref[parity]")
 import transformers
 
 from posref.explain import explain, explanation, unrotated_layers
-from posref.explain.configuration import classes, facts, family
+from posref.explain.configuration import UNKNOWN_TYPE, classes, facts, family
+from posref.explain.parts import BUILT_IF, parts
 from posref.explain.words import describe
 from tests.every import some
-from tests.programs import models
+from tests.programs import models, type_facts
 
 STACKS = {"": "num_hidden_layers", "encoder": "encoder_layers", "decoder": "decoder_layers"}
 
@@ -90,6 +91,58 @@ def test_keys_of_the_text_at_the_top_are_read_where_the_class_reads_them(model_t
         explained = explain({"model_type": model_type, **file})
         entries = [each for name in ("layers", "unsupported") for each in explained[name] if each["part"] == "text_config"]
         assert (len({i for entry in entries for i in entry["indices"]}) == 7) == (built == 7), file
+
+
+def parts_of_class(configuration, path=""):
+    """{part: its configuration} of all parts that a class built, those of parts too."""
+    name, found = getattr(configuration, "model_type", None), {path: configuration}
+    for key in facts().get(name, {}).get("parts", {}):
+        if getattr(configuration, BUILT_IF.get(f"{name}.{key}", key), None):
+            found |= parts_of_class(getattr(configuration, key), f"{path}.{key}".lstrip("."))
+    return found
+
+
+@pytest.mark.parametrize("model_type", [name for name, row in facts().items() if row.get("parts")])
+def test_parts_that_a_file_leaves_out_are_those_that_the_class_builds(model_type):
+    """Their types and their values, without their keys and with null."""
+    for file in ({}, *({key: None} for key in facts()[model_type]["parts"])):
+        try:
+            with models.quiet():
+                configuration = models.CONFIG_MAPPING[model_type](**file)
+        except Exception:  # a class that asks for a part
+            continue
+        theirs, ours = parts_of_class(configuration), {part.path: part for part in parts(file, model_type)}
+        assert ours.keys() == theirs.keys(), file
+        for path, part in ours.items():
+            there = theirs[path] if isinstance(theirs[path], dict) else vars(theirs[path])
+            if path and part.model_type != UNKNOWN_TYPE:
+                assert part.model_type == (there.get("model_type") or getattr(theirs[path], "model_type", None)), (file, path)
+            values = {**part.facts.get("defaults", {}), **part.file}
+            other = {
+                key: (value, there[key])
+                for key, value in values.items()
+                if value is not None and key in there and type_facts._plain(there[key]) != value
+            }
+            assert other == {}, (file, path)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        {"vit_config": {"num_hidden_layers": 27}},
+        {"vit_config": {"num_hidden_layers": 3}},
+        {"vit_config": {"num_hidden_layers": 27}, "adapter_config": {"vit_layers": [-9, -6]}},
+        {"vit_config": {"num_hidden_layers": 30}, "adapter_config": {"vit_layers": None, "vision_feature_layer": [2]}},
+        {"vit_config": {}, "vision_config": {"num_hidden_layers": 30}},
+        {"vision_config": {"num_hidden_layers": 30}},
+    ],
+)
+def test_layers_of_a_picture_under_an_older_name_are_those_that_the_class_builds(file):
+    with models.quiet():
+        there = models.CONFIG_MAPPING["molmo2"](**file).vision_config.num_hidden_layers
+    explained = explain({"model_type": "molmo2", **file})
+    assert [len(group["indices"]) for group in explained["layers"] if group["part"] == "vision_config"] == [there]
+    assert "vit_config" not in {each["part"] for each in explained["unsupported"]}
 
 
 def built(kind, file):

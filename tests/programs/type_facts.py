@@ -178,15 +178,20 @@ def _optional(kind):
 def _values(kind, wanted, given):
     """part -> what a model of this class gives a part beside the defaults of the part's own type.
 
-    `given` is None for a part that its file leaves out, {} for one that the file has without these keys.
+    `given` is None for a part that its file leaves out, {} for one that the file has without these keys. A part that is left
+    out also has its model_type where the class builds another type than it takes for a part of the file without one.
     """
     found = {}
-    for key, model_type in _parts(kind).items():
+    for key, default in _parts(kind).items():
+        model_type = default
         if given is not None and not model_type:
             continue
         try:
             with models.quiet():
                 part = getattr(kind(**({} if given is None else {key: {"model_type": model_type}})), key, None)
+                if given is None and part is not None:
+                    part = models.CONFIG_MAPPING[part["model_type"]](**part) if isinstance(part, dict) else part
+                    model_type = _known(part) or model_type
                 usual = _fields(models.CONFIG_MAPPING[model_type]()) if model_type else {}
         except Exception:
             continue
@@ -198,6 +203,7 @@ def _values(kind, wanted, given):
         found[key] = {name: value for name, value in own.items() if _plain(known.get(name)) != value}
         merged = getattr(_subs(kind)[key], "init_kwargs", {}) if given is not None and found[key] else {}
         found[key] |= {name: value for name, value in merged.items() if name in own and own[name] == value}
+        found[key] |= {"model_type": model_type} if model_type != default else {}
     return {key: dict(sorted(values.items())) for key, values in found.items() if values}
 
 
