@@ -62,7 +62,7 @@ def parts(config, model_type, path="", outer=None, usual=None):
         absent |= {key, only_stack(config)} == {"encoder", "decoder"}  # its class builds the other stack alone
         if not absent:
             usual_values = dict(row.get("absent" if part is None else "beside", {}).get(key, {}))
-            default = usual_values.pop("model_type", default)  # the class builds another type than it reads
+            default = _left_out(own, key, default, usual_values) if part is None else default
             chosen = own_type if read else default
             usual_values = usual_values if chosen == default else {}
             name = f"{path}.{key}".lstrip(".")
@@ -72,6 +72,23 @@ def parts(config, model_type, path="", outer=None, usual=None):
             if len(found) > MOST_PARTS:
                 raise ValueError(f"the configuration has more than {MOST_PARTS} parts; name a configuration of fewer models")
     return found
+
+
+def _left_out(model, key, default, usual):
+    """The type that a class builds without a part; None: the class looks up the model that `backbone` names.
+
+    A class whose usual backbone is one of timm takes it only as the file wants it (backbone_utils.py of transformers).
+    """
+    chosen = usual.pop("model_type", default)
+    if chosen == "timm_backbone" and model.file.get("use_timm_backbone", True) and not model.file.get("backbone_kwargs"):
+        return chosen
+    if key == "backbone_config" and model.file.get("backbone") is not None:
+        usual.clear()
+        return None
+    if chosen != "timm_backbone":
+        return chosen
+    usual |= {"image_size": model["image_size"]} if model["image_size"] else {}  # OmDet-Turbo gives its backbone its own
+    return default
 
 
 def _layers_read(vision, adapter):

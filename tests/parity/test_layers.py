@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -104,8 +105,9 @@ def parts_of_class(configuration, path=""):
 
 @pytest.mark.parametrize("model_type", [name for name, row in facts().items() if row.get("parts")])
 def test_parts_that_a_file_leaves_out_are_those_that_the_class_builds(model_type):
-    """Their types and their values, without their keys and with null."""
-    for file in ({}, *({key: None} for key in facts()[model_type]["parts"])):
+    """Their types and their values, without their keys and with null; and with keys that choose a backbone."""
+    backbones = ({"use_timm_backbone": False}, {"backbone_kwargs": {"out_indices": [1, 2]}})
+    for file in ({}, *({key: None} for key in facts()[model_type]["parts"]), *backbones):
         try:
             with models.quiet():
                 configuration = models.CONFIG_MAPPING[model_type](**file)
@@ -124,6 +126,21 @@ def test_parts_that_a_file_leaves_out_are_those_that_the_class_builds(model_type
                 if value is not None and key in there and type_facts._plain(there[key]) != value
             }
             assert other == {}, (file, path)
+
+
+@pytest.mark.parametrize("model_type", ["detr", "omdet-turbo", "rf_detr", "rt_detr", "upernet"])
+@pytest.mark.parametrize("wanted", [{}, {"use_timm_backbone": False}])
+def test_a_backbone_that_a_class_looks_up_has_no_type(model_type, wanted, monkeypatch):
+    """A class that asks the network for the named model says so here; the others build a model of timm."""
+    asked = []
+    network = SimpleNamespace(repo_exists=lambda name: asked.append(name))
+    monkeypatch.setattr(transformers.backbone_utils, "hf_api", lambda: network)
+    file = {"backbone": "resnet50", **wanted}
+    with models.quiet():
+        there = models.CONFIG_MAPPING[model_type](**file).backbone_config
+    (part,) = (part for part in parts(file, model_type) if part.path == "backbone_config")
+    assert part.model_type == (UNKNOWN_TYPE if asked else "timm_backbone")
+    assert asked or (there["model_type"] if isinstance(there, dict) else there.model_type) == "timm_backbone"
 
 
 @pytest.mark.parametrize(
