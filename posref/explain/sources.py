@@ -27,6 +27,7 @@ def read(source):
     if gguf.recognised(config):
         config = gguf.without_vocabulary(config)
     _require_bounded(config)
+    config = _with_texts(config)
     if diffusers.recognised(config):
         return config
     if native.recognised(config):
@@ -54,6 +55,13 @@ def _require_bounded(config):
                 raise ValueError(f"the path of the key {shown(key)} has {here} characters, expected at most {LONGEST_PATH}")
             if isinstance(value, (dict, list, tuple)):
                 waiting.append((value, level + 1, here))
+
+
+def _with_texts(value):
+    """The same with texts as keys, as in a file: `to_dict()` of transformers numbers its labels."""
+    if isinstance(value, dict):
+        return {str(key): _with_texts(inner) for key, inner in value.items()}
+    return [*map(_with_texts, value)] if isinstance(value, (list, tuple)) else value
 
 
 @functools.cache

@@ -60,6 +60,12 @@ def test_a_file_that_is_nested_deeply(way, tmp_path, capsys):
     assert "nested more than 16 levels deep" in err
 
 
+def test_keys_that_are_numbers_are_read_as_texts():
+    """`to_dict()` of transformers numbers labels, where a file has texts."""
+    labels, texts = ({"id2label": {key: "yes"}, "layers": {key: {key: 1}}, key: 4} for key in (7, "7"))
+    assert explain(LLAMA | labels) == explain(LLAMA | texts)
+
+
 def test_a_configuration_of_all_levels_is_read():
     assert explain(nested("transformers", sources.DEEPEST))["layers"] == explain(LLAMA)["layers"]
 
