@@ -21,25 +21,27 @@ A row says what a configuration does not: `like` another row, then what differs.
     forward     the positions that the module takes, where they are not 0, 1, 2, ..
     kinds       rule of the layers (posref.explain.layer_kinds); layers: the key that counts them, where it is another one
     window      which kinds see a window: its key, what is added to it, whether it reaches to both sides; after: the
-                key that counts later keys, and what is added to it; usual: its width without a key
+                key that counts later keys, and what is added to it; usual: the width where the file has no such key
     stretched   kinds whose patches are counted so that the columns of the picture have the places of those of one window
     nope        which kinds do not rotate, or the key of a list
     class       the type whose code transformers has, where transformers has no type of this name
     rows        the name of a rule in posref.explain.positions.ROWS: which row of a learned table a token reads; without this
                 key token n reads row n. With ALiBi: the position of a token; without this key the number of tokens before it
-    keys_of     kinds whose sizes have other keys: {kind: {key: (its key, its value without one)}}
+    keys_of     kinds whose sizes have keys of their own: {kind: {usual key: (key of this kind, value without it)}}
     heads_by_layer  the key of a list with the number of heads of each layer
     heads_of, key_heads_of  kinds with another number of heads: its key, and for keys what stands there without one
     key_heads   one: all heads share one key; multi_query: this key says whether they do; attn_config: the key is in there;
-                read: the module reads a key that its class does not have; heads: as many as queries, whatever the file says
-    inside      {key of a dictionary in the file: {its keys: the names of the class}}, which the class reads
+                read: the module reads a key that its class does not have; heads: as many as query heads, whatever the file says
+    inside      {key of a dictionary in the file: {key in this dictionary: the name that the class gives to its value}}; the
+                inner dictionary is empty where the class reads nothing of it
     more_key_heads  kinds with that many times the key heads of the file
     decoder_if  the key of the file that makes an encoder a decoder
     asks        False where generate() never gives this module positions
     keys_times  a number that multiplies keys before their product with queries
     around      three keys of the file: how many tokens a chunk has, and how many keys a query sees to the left and to the right
     long_window the window of every second layer with a window, unless the file has per_layer_config
-    chunks      before, after: the keys of how many further chunks a query sees, or of lists of the layers that see one more
+    chunks      {before, after: a key of the file}: how many chunks before or after its own chunk a query sees, or a list of the
+                layers whose queries see one such chunk
     norm        of queries and keys, not of latents they are made of: before or after the rotation; norm_if: a boolean key of
                 the file that decides it; norm_of: "turned" layers alone, or kinds
     indexer     how it reads pairs; shared_selection: the file says which layers have none and take the keys of the last one
@@ -54,11 +56,11 @@ A row says what a configuration does not: `like` another row, then what differs.
     input       learned, where a learned table is added to the patches before the first layer, beside the rotation
     only        {key: values}: a file with another value, or with another one in a list, is not described; "given": all but none
     encoder, decoder, crossing  what these layers have, where it is not `encoding`; crossing: the attention to the encoder;
-                crossing_wider: how many times wider its heads are
+                crossing_wider: the factor by which the heads of this attention are wider
     also        what is added to the scores, beside a table at the input
     buckets, reach  keys of T5's bias, of other names; gated: its rows have a gate
-    table_of    which layers have this table; segments: keys of the number of segments, of which each pair has a row of the
-                table, and of the number of trained tokens before the text, which are another segment
+    table_of    which layers have this table; segments: two keys of the file, for the number of segments (each pair of segments
+                has a row of the table), and for the number of trained tokens before the text (a segment of their own)
     boxes       what of boxes T5's buckets are taken of; box_buckets: keys or values of their number and their max_distance;
                 of_places: the same of tokens, where no key says it
     rows_key    the key of the number of rows of a table
@@ -66,12 +68,12 @@ A row says what a configuration does not: `like` another row, then what differs.
     towers      further layers of the same file: {their part: what differs from this row, and `keys`, the names of their keys}
     cross       True where each layer of a decoder also attends to an encoder; or the key that says which layers do; False where
                 this attention is not described
-    crossing_sizes  of the attention to an encoder: the keys of sizes that differ from those of the layer's own attention
+    crossing_sizes  {size: its key} of the attention to an encoder, for the sizes that differ from those of self-attention
     shared      True where all layers have the same weights; times: the key that multiplies the number of layers
     base        of 2-D sinusoids: a key or a number
     text        which rows the tokens of the text have, where others stand beside them
-    staged      keys of lists with the layers, the width and the heads of each stage, and their values without a file, or the
-                key of a factor by which each stage is wider than the stage before; a fourth key: the width of a head
+    staged      {key: value} for the layers, the width and the heads of each stage, in this order; a fourth key: the width of a
+                head. The value is the list that stands where the file has none, or the key of the factor from stage to stage
     table       rows of the table where the file says none
     per_head    features of a head, where no key says how many heads there are
     fewer_heads how many times fewer heads there are than the file says, of the same width

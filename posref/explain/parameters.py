@@ -163,7 +163,8 @@ def _olmo3(settings, kinds):
 
 
 def _dots3(settings, kinds):
-    """Without a dictionary each kind of layer has a base of its own, else one beside it; the class writes the share itself."""
+    """Without rope_parameters each kind of layer has its own key of the base. With rope_parameters, a dictionary without
+    rope_theta gets the base that stands beside rope_parameters. The class sets partial_rotary_factor to 1."""
     bases = {"indexed_attention": ("rope_theta", settings.facts["theta"]), "sliding_attention": ("swa_rope_theta", 50000.0)}
     given = settings.given("rope_parameters")
     found = _lfm3(settings, kinds) if given else _nested(settings, kinds, bases, scaled=())
@@ -174,9 +175,10 @@ def _dots3(settings, kinds):
 
 
 def _as_given(settings, kinds, base=None):
-    """The dictionary by kind of layer, of the file or else of the class; and a share beside it, for a type that reads one.
+    """The dictionary of each kind of layer, from the file or else from the class. A type whose row has `partial` also reads the
+    share that stands beside the dictionary.
 
-    `base` is what the class gives a dictionary without rope_theta; None: nothing.
+    `base` is the rope_theta that the class adds to a dictionary without one; None: the class adds none.
     """
     found = _dictionary(settings, "rope_parameters") or copy.deepcopy(settings.family["without"])
     result = {}

@@ -8,7 +8,7 @@ from posref.explain.unrotated_layers import only_stack
 # the types whose class still takes the keys of its text from the top of a file; the others ignore them there
 FLAT = dict.fromkeys(("dots3_note", "fuyu", "glm5_next", "hunyuan_vl", "paddleocr_vl", "qwen2_5_vl", "qwen2_vl"), "text_config")
 
-# an older name of a part, under which released files hold it; keys beside the part that its class moves into it
+# {type: (older name of a part, which released files use; its name now; keys beside the part that the class moves into it)}
 MOVED = {
     "molmo2": ("vit_config", "vision_config", ()),
     "unlimited_ocr": ("language_config", "text_config", ("sliding_window",)),
@@ -75,9 +75,10 @@ def parts(config, model_type, path="", outer=None, usual=None):
 
 
 def _left_out(model, key, default, usual):
-    """The type that a class builds without a part; None: the class looks up the model that `backbone` names.
+    """The type that a class builds where the file leaves out a part; None: the class looks up the model that `backbone` names.
 
-    A class whose usual backbone is one of timm takes it only as the file wants it (backbone_utils.py of transformers).
+    A class whose usual backbone is a model of timm builds this model only if the file does not set use_timm_backbone to false
+    and has no backbone_kwargs (backbone_utils.py of transformers).
     """
     chosen = usual.pop("model_type", default)
     if chosen == "timm_backbone" and model.file.get("use_timm_backbone", True) and not model.file.get("backbone_kwargs"):
@@ -92,7 +93,7 @@ def _left_out(model, key, default, usual):
 
 
 def _layers_read(vision, adapter):
-    """Molmo2 with the older name builds its vision layers up to the last that the adapter reads (configuration_molmo2.py)."""
+    """With the older name, Molmo2 builds vision layers up to the last one that the adapter reads (configuration_molmo2.py)."""
     layers = adapter["vit_layers"] if "vit_layers" in adapter else adapter.get("vision_feature_layer")
     layers, count = [24, 18] if layers is None else layers, vision.get("num_hidden_layers", 25)
     if not (isinstance(layers, list) and layers and all(type(n) is int for n in (*layers, count)) and count > 0):

@@ -138,7 +138,7 @@ def _base_of(settings, i):
 
 
 def _of_kind(settings, kind):
-    """The settings of layers of a kind, some of whose sizes have other keys."""
+    """The settings of one kind of layers, with the keys that `keys_of` gives to the sizes of this kind."""
     keys = settings.family.get("keys_of", {}).get(kind, {})
     found = copy.copy(settings)
     found.names = {**settings.names, **{key: name for key, (name, _) in keys.items()}}

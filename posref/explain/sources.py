@@ -58,7 +58,7 @@ def _require_bounded(config):
 
 
 def _with_texts(value):
-    """The same with texts as keys, as in a file: `to_dict()` of transformers numbers its labels."""
+    """The same value with strings as keys, as in a file: in `to_dict()` of transformers the keys of labels are integers."""
     if isinstance(value, dict):
         return {str(key): _with_texts(inner) for key, inner in value.items()}
     return [*map(_with_texts, value)] if isinstance(value, (list, tuple)) else value

@@ -128,7 +128,7 @@ def _staged(settings):
 
 
 def _of_stages(settings, key, usual, stages):
-    """A number for each stage: of a list, or of the first stage, with the key of the factor from stage to stage."""
+    """A number for each stage: from a list, or from the number of the first stage and a factor, whose key is `usual`."""
     if isinstance(usual, str):
         return [int(settings.count(key) * settings.number(usual) ** stage) for stage in range(stages)]
     return usual if settings[key] is None else settings.counts(key)
@@ -154,7 +154,7 @@ def _by_depth(group):
 
 
 def _by_block(settings, group):
-    """A group for each step between tokens: the first layer of a later block joins pairs of queries, not of keys."""
+    """A group for each pair of query step and key step: the first layer of a later block pools its queries, not its keys."""
     sizes, found = settings.counts("block_sizes"), {}
     blocks = [(block, i == 0) for block, size in enumerate(sizes) for i in range(size)]
     for i in group.indices:
@@ -429,7 +429,7 @@ def _clipped(settings, group):
 
 
 def _unsigned(settings, group):
-    """LeViT's table for each distance in rows and in columns; each stage has half of the rows of the stage before."""
+    """LeViT's table, with a row for each distance in rows and columns; each stage halves the patches per side."""
     stage = sum(group.indices[0] >= sum(settings.counts("depths")[: i + 1]) for i in range(len(settings.counts("depths"))))
     side = -(-(settings.count("image_size") // settings.count("patch_size")) // 2**stage)
     return {

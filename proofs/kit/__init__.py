@@ -11,8 +11,8 @@ How to prove something about a shipped function, from the simplest to the strong
    over pairs: put both sides under `with summing("half")`.
 3. Kernels. `out = Output((n, 2 * h))`; `prove_kernel(kernel, [x, cos, sin, out], (out, specification(x, cos, sin)))`.
 4. All n by induction: `prove_induction(term, closed, n)`; a loop that carries something by its invariant, `proofs.kit.loops`.
-5. "Which W ..?": `solve_forall(expressions, unknowns)`. Facts about integers: `prove_that(fact, "in words")`. A fact that no
-   result is part of, such as one of mathematics or of an expected value: `premise(fact, "in words")`.
+5. "Which W ..?": `solve_forall(expressions, unknowns)`. Facts about integers: `prove_that(fact, "in words")`. A fact that
+   depends on no result, such as a fact of mathematics or about an expected value: `premise(fact, "in words")`.
 
 A symbolic size is any size. Where a contract or a kernel asks about it, the whole theorem is run for each answer, and each size
 at its least as well; other code may not ask (`proofs/kit/cases.py`).

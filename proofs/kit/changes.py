@@ -111,8 +111,8 @@ def texts(arguments):
 
 
 def returning_kin(function, functions, change, part, made):
-    """A body that calls these functions itself gets the kin of one part of a result of one; `made` gets whether it is another
-    result."""
+    """A body that calls `function` directly, not through others of `functions`, gets a result of which one part is changed;
+    `made` gets whether this result differs from the right one."""
 
     def note(f, arguments, result):
         if f is not function:
@@ -135,8 +135,8 @@ def _with_part(result, part, change):
 
 
 def called(functions, run):
-    """Those of the functions that a body calls itself, not through another one of them, each with how many parts its results
-    have; all if the run fails."""
+    """The functions that a body calls directly, not through another of these functions, each with the number of parts of its
+    results; all functions if the run fails."""
     seen = {}
 
     def note(f, _, result):
@@ -178,7 +178,7 @@ def refused(*_):
 
 
 def of_facts(functions):
-    """The changes of the results of functions, each as a context, of which one has to make a fact false."""
+    """The changes of the results of these functions, each as a context; at least one change has to make a fact false."""
     ways = [*RETURNED, (functools.partial(longer, axis=-1),), (refused,), *((change,) for change in KIN.values())]
     return [*(lambda how=how: returning(functions, *how) for how in ways), lambda: zeros(*functions)]
 

@@ -105,7 +105,7 @@ def prove_that(fact, claim="", *, counterexample=""):
 
 
 def _lines():
-    """The lines of a proof file that claim something now, the inmost first: (name of a function, number) of each."""
+    """The lines of a proof file that are running now, the innermost first: (name of a function, number) of each."""
     of_kit = lambda frame: frame.f_code.co_filename.startswith(cases.KIT)
     frames = itertools.dropwhile(of_kit, (frame for frame, _ in traceback.walk_stack(None)))
     return tuple({(f.f_code.co_name, f.f_lineno): None for f in itertools.takewhile(lambda f: not of_kit(f), frames)})
@@ -113,8 +113,8 @@ def _lines():
 
 @_final
 def premise(fact, words):
-    """A fact that no result of a shipped function is part of, such as one of mathematics or of a definition: it is decided, is
-    printed as a premise, and is no obligation."""
+    """A fact that depends on no result of a shipped function, such as a fact of mathematics or about a definition. The kit
+    decides the fact and prints it as a premise, but does not count it as an obligation."""
     if not isinstance(fact, (bool, np.bool_)) and fact not in (sp.true, sp.false):
         raise Undecided(f"neither true nor false: {words} (got {fact!r})")
     if heard is not None:
@@ -219,7 +219,7 @@ def _divisors(e):
 
 @contextmanager
 def hearing():
-    """Facts are heard, {lines: whether they are so}, and equalities are not decided."""
+    """Facts are collected, {lines: whether all facts of these lines are true}, and equalities are not decided."""
     global heard, deciding
     heard, deciding = {}, False
     try:

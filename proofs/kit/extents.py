@@ -42,7 +42,7 @@ def problem(t, calls, symbols, plain):
 
 
 def _as_an_entry(said, calls):
-    """A letter for a size that was an entry of arrays, and neither the length of an axis nor an argument of its own."""
+    """A letter of a size that was only an entry of arrays, and neither the length of an axis nor an argument, in words."""
     values = [value for call in calls for value in call.arguments.values()]
     lengths = [e for value in values if isinstance(value, SizedArray) for e in value.extents]
     lengths += [expression(value) for value in values if isinstance(value, (Scalar, sp.Expr))]

@@ -131,7 +131,7 @@ def bounded(t):
 
 
 def _premises(t):
-    """A premise of which nothing is computed, or that says something of a function of the theorem."""
+    """A premise that computes nothing, or that speaks of a function of the theorem, in words."""
     for node in (node for function in helpers(t.body) for node in ast.walk(tree(function)) if isinstance(node, ast.Call)):
         if ast.unparse(node.func) == "premise" and not any(isinstance(part, ast.Name) for part in ast.walk(node.args[0])):
             return f"has the premise {ast.unparse(node.args[0])}, of which nothing is computed"
@@ -163,7 +163,8 @@ def _unreadable(node):
 
 
 def _reaches_into(node, function):
-    """What may change the kit, or a function that runs, as text: an import in a body, an attribute that is set, a module."""
+    """The text of a node that may change the kit or a running function: an import in a body, a change of an object outside of
+    the body, a module of the kit; "" for other nodes."""
     if isinstance(node, (ast.Import, ast.ImportFrom, ast.Global)):
         return ast.unparse(node)
     if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
@@ -437,7 +438,7 @@ def _letters_of(t):
 
 
 def speaks_of_both(t, function, one, other):
-    """Whether a sentence says all of two arguments, or writes a call f(y, z) with a word of its own for each."""
+    """Whether a sentence says "all" of both arguments, or writes a call f(y, z) with a different word for each."""
     first, second = (rf"\b{name}\b" for name in (one, other))
     if re.search(rf"{QUANTIFIER}[^.;:]*({first}[^.;:]*{second}|{second}[^.;:]*{first})", t.statement):
         return True

@@ -135,7 +135,7 @@ class Claims:
             raise
 
     def _is_said(self, a, b):
-        """Whether a claim compares results, or what the sentence says is made of them, and how it says so."""
+        """Whether a claim compares results, or what the sentence says is made of results; and its kind, such as "sums"."""
         outer = [self._outer(_marks_in(side)) for side in (a, b)]
         left, right = ({_read(mark)[0] for mark in marks} for marks in outer)
         made, also = map(_made, (a, b), outer)
@@ -161,7 +161,7 @@ class Claims:
         return _name(mark) in self.names and met and all(itertools.starmap(known, indices.items()))
 
     def _note(self, marks, whole):
-        """Marks that a claim sees; with `whole` their cells count, since no sum of them is compared."""
+        """Notes the marks that a claim sees; with `whole` also their cells."""
         RECORD.facts.append("a mark")  # so that a path which has none is silent
         for mark in marks:
             function, place, indices = _read(mark)

@@ -156,7 +156,7 @@ def code_of(function, root):
 
 
 def resumed(function):
-    """Code that goes on behind a statement which ends with an error."""
+    """Code that continues after each statement that raises an error."""
     return code_of(function, _Resumed().visit(original(function)))
 
 

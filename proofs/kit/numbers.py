@@ -189,7 +189,7 @@ def _one_name_for_two(calls, t):
 
 
 def _made_of_another(calls, t):
-    """Two arguments of which the sentence speaks, one made of what the other is made of in all calls, in words."""
+    """An argument that every call makes of the symbols of another argument, if the sentence speaks of both, in words."""
     found = {}
     for call in calls:
         made = {name: names for name, value in call.arguments.items() if _symbolic(value) and (names := _names_in(value))}
@@ -203,7 +203,7 @@ def _made_of_another(calls, t):
 
 
 def _names_in(value):
-    """The names of the symbols and arrays of which an argument is made, but for indices."""
+    """The names of the symbols and arrays of which an argument is made, without indices."""
     with suppress(Undecided, sp.SympifyError):
         atoms = {atom for e in _expressions(value) for atom in e.atoms(sp.Indexed, AppliedUndef, sp.Symbol)}
         names = {str(getattr(atom, "base", getattr(atom, "func", atom))) if not atom.is_Symbol else atom.name for atom in atoms}
@@ -270,7 +270,7 @@ def noted(theorem):
 
 
 def can_be_noted(f):
-    """Whether calls of a Python function are noted: not those of kernels, and of functions that take any keywords."""
+    """Whether calls of a Python function are noted: all calls but those of kernels and of functions that take any keywords."""
     plain = isinstance(f, types.FunctionType) and ".fast." not in f.__module__
     return plain and not f.__code__.co_flags & inspect.CO_VARKEYWORDS
 
@@ -357,7 +357,7 @@ def _note(public, arguments, result):
 
 
 def _positional(f, arguments):
-    """The values that a function gets by their place, those of any number of them last."""
+    """The values of the positional arguments of a function; the values of `*arguments` are last."""
     named = [name for name in arguments if name not in _keywords(f, arguments) and name[0] != "*"]
     return [*map(arguments.get, named), *(value for name in arguments if name[0] == "*" for value in arguments[name])]
 

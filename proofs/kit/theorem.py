@@ -246,7 +246,7 @@ class Theorem:
             raise Unsound(f"the control {told.__name__} of {self.name} is refuted by what no result is part of")
 
     def _check_facts(self, functions):
-        """Each line that claims a fact claims what is false of some changed results: of all functions, or of one."""
+        """Each fact that a line claims is false for some changed results, of all functions or of one."""
         left = {*self._heard(contextlib.nullcontext)}
         for several in [functions, *([f] for f in functions)]:
             for change in changes.of_facts(several):
@@ -275,7 +275,7 @@ class Theorem:
                 return made, error
 
     def _behind_errors(self):
-        """The claims of a run that goes on behind each statement which a marked result ends with an error."""
+        """The claims of a run that continues after each statement in which a marked result raises an error."""
         with contextlib.ExitStack() as stack:
             for helper in honest.helpers(self.body):
                 with contextlib.suppress(TypeError):  # a closure has no other code

@@ -61,7 +61,7 @@ def test_a_file_that_is_nested_deeply(way, tmp_path, capsys):
 
 
 def test_keys_that_are_numbers_are_read_as_texts():
-    """`to_dict()` of transformers numbers labels, where a file has texts."""
+    """In `to_dict()` of transformers the keys of labels are integers; in a file they are strings."""
     labels, texts = ({"id2label": {key: "yes"}, "layers": {key: {key: 1}}, key: 4} for key in (7, "7"))
     assert explain(LLAMA | labels) == explain(LLAMA | texts)
 

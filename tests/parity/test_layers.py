@@ -68,7 +68,7 @@ def silent(model_type):
 
 
 def test_what_a_class_writes_is_read():
-    """`to_dict()` of every class, which a file never equals: keys that are numbers, every default, and parts written twice."""
+    """`to_dict()` of every class has what files do not have: keys that are numbers, every default, and parts written twice."""
     written, refused = {}, []
     for model_type in models.CONFIG_MAPPING_NAMES:
         with models.quiet(), contextlib.suppress(Exception):  # a class without a default configuration
@@ -98,7 +98,7 @@ def test_no_layer_is_silent(model_type):
 
 @pytest.mark.parametrize("model_type", [name for name, row in facts().items() if "text_config" in row.get("parts", {})])
 def test_keys_of_the_text_at_the_top_are_read_where_the_class_reads_them(model_type):
-    """Seven layers, at the top of the file or in a part of an older name."""
+    """A file says seven layers, at its top or in a part with an older name: `explain` counts seven if the class does."""
     for file in ({"num_hidden_layers": 7}, {"language_config": {"num_hidden_layers": 7}}):
         try:
             with models.quiet():
@@ -111,7 +111,7 @@ def test_keys_of_the_text_at_the_top_are_read_where_the_class_reads_them(model_t
 
 
 def parts_of_class(configuration, path=""):
-    """{part: its configuration} of all parts that a class built, those of parts too."""
+    """{part: its configuration} of all parts that a class built, and of the parts of these parts."""
     name, found = getattr(configuration, "model_type", None), {path: configuration}
     for key in facts().get(name, {}).get("parts", {}):
         if getattr(configuration, BUILT_IF.get(f"{name}.{key}", key), None):
@@ -121,7 +121,7 @@ def parts_of_class(configuration, path=""):
 
 @pytest.mark.parametrize("model_type", [name for name, row in facts().items() if row.get("parts")])
 def test_parts_that_a_file_leaves_out_are_those_that_the_class_builds(model_type):
-    """Their types and their values, without their keys and with null; and with keys that choose a backbone."""
+    """Types and values are those of the class, without parts in the file, with null, and with keys that choose a backbone."""
     backbones = ({"use_timm_backbone": False}, {"backbone_kwargs": {"out_indices": [1, 2]}})
     for file in ({}, *({key: None} for key in facts()[model_type]["parts"]), *backbones):
         try:
@@ -147,7 +147,7 @@ def test_parts_that_a_file_leaves_out_are_those_that_the_class_builds(model_type
 @pytest.mark.parametrize("model_type", ["detr", "omdet-turbo", "rf_detr", "rt_detr", "upernet"])
 @pytest.mark.parametrize("wanted", [{}, {"use_timm_backbone": False}])
 def test_a_backbone_that_a_class_looks_up_has_no_type(model_type, wanted, monkeypatch):
-    """A class that asks the network for the named model says so here; the others build a model of timm."""
+    """A class that looks up the named model asks the network, as `asked` records; the other classes build a timm model."""
     asked = []
     network = SimpleNamespace(repo_exists=lambda name: asked.append(name))
     monkeypatch.setattr(transformers.backbone_utils, "hf_api", lambda: network)
@@ -192,7 +192,7 @@ def named_classes(model_type):
     return [kind for kind in own if not re.search("(?i)pretrained|forsegmentation|(en|de)coder$", kind.__name__)]
 
 
-# Seamless M4T has towers, of which the page says in words which classes build them
+# Seamless M4T has towers: the page says in words which classes build the towers
 STACKED = [name for name in facts() if {"encoder", "decoder"} & {*unrotated_layers.STACKS[family(name).get("stacks", "one")]}]
 STACKED = [name for name in STACKED if "towers" not in family(name)]
 

@@ -181,7 +181,7 @@ def added_in_each_layer(said, model):
 
 
 def of_objects(said, model):
-    """Sinusoids of the boxes or centres of objects, as a network or a projection takes them; trained vectors of objects."""
+    """Sinusoids of boxes or centres of objects, at the input of a network or projection, and trained vectors of objects."""
     group = next((group for group in said if group["encoding"] in ("object_boxes", "object_points")), None)
     if group is None:
         return
@@ -668,7 +668,7 @@ def by_itself(layer, call, record, aspects):
 
 
 def whole_heads(layer, turn, made):
-    """A turned query or key of all features: those that do not turn stand behind, as a linear layer gave them."""
+    """A query or key with all features: behind the rotated features stand the other features, as a linear layer gave them."""
     before, after = (x[0].astype(np.float64) for x in (turn.before, turn.after))
     times = (1.0, layer["query_scale"])
     rest = (factor * x for factor in times for y in made for x in of_heads(y, before.shape[-2], layer))
@@ -730,7 +730,7 @@ def by_weights(call, record):
 
 
 def apart(layer, call, record):
-    """Queries and keys of DAB-DETR: sums of projected features and positions, and in its wider heads a position beside them."""
+    """Queries and keys of DAB-DETR: sums of projected features and positions; in wider heads a position is beside the sum."""
     names = re.compile(rf"{re.escape(call.layer)}_(query|key)_(content|pos|pos_sine)_proj")
     y = {match.groups(): pair[1][0] for name, pair in record.linears.items() if (match := names.fullmatch(name))}
     if not y:
@@ -785,7 +785,7 @@ def distance_terms(layer, call, record, q, k):
 
 
 def pooled_terms(layer, call, record, q, k):
-    """The terms of Funnel by posref: [CLS] has those of its content alone, and tokens of one segment have a vector."""
+    """The scores of Funnel by posref: [CLS] has only the terms of content; equal and different segments have a vector each."""
     said, module = layer["bias"], call.module
     names = ("r_w_bias", "r_r_bias", "r_s_bias", "r_kernel", "seg_embed")
     u, v, s, kernel, segments = (getattr(module, name).detach().double().numpy() for name in names)
@@ -960,7 +960,7 @@ def nearest(tables, name):
 
 
 def sinks_of(layer, call):
-    """One number per head, of Inkling 2 per head and query; minus infinity where there is no sink."""
+    """One number per head, in Inkling 2 one per head and query; minus infinity where there is no sink."""
     if call.keywords.get("sinks") is not None:
         return call.keywords["sinks"].detach().double().numpy()
     if not layer["sinks"]:

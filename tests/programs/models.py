@@ -468,7 +468,7 @@ def _resampler(configuration):
 
 
 def _boxes(configuration):
-    """SAM 3's encoder of boxes; without torchvision, numbers made of the box stand for the picture's features in it."""
+    """SAM 3's encoder of boxes; without torchvision, numbers made of a box replace the picture's features inside the box."""
     home = importlib.import_module(configuration.__module__.replace("configuration_", "modeling_"))
     stand_in = lambda x, boxes, size: boxes[0].sum(-1)[:, None, None, None].expand(-1, x.shape[1], size, size)  # noqa: E731
     if not hasattr(home, "torchvision"):
@@ -490,7 +490,7 @@ class _Frames(torch.nn.Module):
 
 
 class _Translation(torch.nn.Module):
-    """All stacks of Seamless M4T; SeamlessM4TModel calls those of units in generate() alone."""
+    """All stacks of Seamless M4T; SeamlessM4TModel calls the stacks of units only in generate()."""
 
     def __init__(self, configuration):
         super().__init__()

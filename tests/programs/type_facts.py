@@ -178,8 +178,8 @@ def _optional(kind):
 def _values(kind, wanted, given):
     """part -> what a model of this class gives a part beside the defaults of the part's own type.
 
-    `given` is None for a part that its file leaves out, {} for one that the file has without these keys. A part that is left
-    out also has its model_type where the class builds another type than it takes for a part of the file without one.
+    `given` is None for a part that its file leaves out, {} for one that the file has without these keys. For a part
+    that the file leaves out, the values include model_type if the class then builds another type than for a part without one.
     """
     found = {}
     for key, default in _parts(kind).items():
