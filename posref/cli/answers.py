@@ -50,7 +50,7 @@ def show(arguments):
         name = typed.resolved(arguments.name)
         found = printed.users(name)
         if not found:
-            raise Usage(f"no released model rotates like {name}; `posref explain MODEL` says which other positions a model has")
+            raise Usage(f"no released model rotates like {name}; `posref explain MODEL` says how a model encodes position")
         print(found)
     elif function is not None:
         print(f"{discovery.contract_lines(function)}\n\n{inspect.getsource(function)}", end="")

@@ -619,7 +619,8 @@ def by_itself(layer, call, record, aspects):
         n = models.TOKENS
         call = call._replace(scores=call.scores[..., :n, :n], weights=call.weights[..., :n, :n])
     rows, keys = call.scores.shape[-2:]
-    units = call.scores.shape[2] if call.scores.ndim == 5 and not called else 0  # of Hiera: their patches stand so far apart
+    # of Hiera: the patches of a unit stand so far apart
+    units = call.scores.shape[2] if call.scores.ndim == 5 and "MaskUnit" in type(call.module).__name__ else 0
     if units:
         call = call._replace(scores=call.scores[:, :, 0], weights=call.weights[:, :, 0])
     elif layer["mask_unknown"] and models.TOKENS not in (rows, keys):
@@ -1356,7 +1357,7 @@ def main(names):
         )
     for words in () if names else without_term():
         drifted[aspect_of(words)] += 1
-        print(words)
+        print(f"    {words}")
     for (aspect, reason), count in sorted(missed.items()):
         print(f"not compared: {aspect} of {count} {'types' if aspect == 'all' else 'layers'}: {reason}")
     lost = {aspect: sum(count for (of, _), count in missed.items() if of == aspect) for aspect in ASPECTS}

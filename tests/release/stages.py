@@ -128,6 +128,7 @@ def drift():
         of.main([])
     drifted = [line.strip() for line in printed.getvalue().splitlines() if line.startswith("    ")]
     if drifted:
+        print(printed.getvalue())
         raise AssertionError(f"{len(drifted)} sentences about what has drifted, the first: {drifted[0]}")
     line = "; ".join(
         line for line in printed.getvalue().splitlines() if re.search("types as explained|diffusers .* cases drifted", line)
