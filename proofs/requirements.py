@@ -122,7 +122,10 @@ def content_independent():
     coordinate and a parameter. The weights of stick-breaking are those of the scores; FoX adds a gate of the query, CoPE counts
     one of the pair, PaTH reflects the key."""
     for name, function in OF_PLACES.items():
-        premise((ANSWERS[name][2] == "yes") and not WORDS & function.contract.arguments.keys(), "these six take no word")
+        premise(
+            (ANSWERS[name][2] == "yes") and not WORDS & function.contract.arguments.keys(),
+            "these six functions take no features of tokens",
+        )
     q, y, tables, at = symbols("q", 9, 2), symbols("y", 9, 2), symbols("R", 2, 5, 2), square(9)
     term = lambda q: decomposed.bias(q, *tables, at, at).ravel()
     prove_equal(term(C * q + y), C * term(q) + term(y), mention=[q[0, 0]])

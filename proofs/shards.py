@@ -29,7 +29,7 @@ def state(name, empty=False):
 @theorem(of=[shards.attend], sizes="n = 2, m = 0, 1, 2, 3, all masks; 2 heads that share 2 keys; every path")
 def pinned():
     """A State times e^maximum is the sums of e^s and of e^s v over the keys allowed, the maximum being one of the scores of its
-    row; a row that meets no key has denominator 0. Of one key it is the score, 1 and v. Heads may share keys."""
+    row; a row that meets no key has denominator 0. For one key it is the score, 1 and v. Heads may share keys."""
     q, k, v = symbols("q", 2, 1, 1), symbols("k", 1, 2, 1), symbols("v", 1, 2, 1)
     for one in range(2):
         key, value = k[:, one : one + 1], v[:, one : one + 1]

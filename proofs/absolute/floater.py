@@ -249,7 +249,7 @@ def steps_shorten_the_sinusoid():
     after, z = floater.step(lambda t, p: b @ p, 0, p, h), w[0] * h
     prove_equal([after @ after], [(p @ p) * (1 - z**6 / 72 + z**8 / 576)], mention=[h])
     released = sp.Rational(2, 1000) ** 6 / 72
-    premise(bool(released < sp.Rational(1, 10**18)), "the loss of a released step")
+    premise(bool(released < sp.Rational(1, 10**18)), "the loss of a released step is below 1e-18")
 
 
 @steps_shorten_the_sinusoid.claim("A step changes the squared length by 1 - z^6/72 + z^8/576.")

@@ -295,7 +295,7 @@ def range_of_later_components():
     low = sinusoidal.encode(np.arange(100), w, layout="interleaved").min(axis=0)
     with mpmath.workdps(40):
         first = mpmath.ceil(256 * mpmath.log(2 * mpmath.mpf(99) / mpmath.pi, 10000))
-    premise(first == 116, "the bound")
+    premise(first == 116, "the first pair is 116")
     prove_that(bool((low[232:] >= 0).all()), "the later features stay in [0, 1]")
     prove_that(bool((low[:232].reshape(116, 2).min(axis=1) < 0).all()), "each pair before them does not")
 

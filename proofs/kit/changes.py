@@ -174,7 +174,7 @@ def zeros(*functions):
 
 
 def refused(*_):
-    raise ValueError("a result that is no more")
+    raise ValueError("the result is refused")
 
 
 def of_facts(functions):

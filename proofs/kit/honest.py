@@ -118,7 +118,9 @@ def _void(t):
             if word := _reaches_into(node, function):
                 return f"reaches into what judges it, by {word}; leave that out"
             if isinstance(node, ast.Call) and re.search(r"\b(all|is)close$", ast.unparse(node.func)) and not bounded(t):
-                return f"calls {ast.unparse(node.func)}, which near numbers pass; compare exactly, or say within which bound"
+                return (
+                    f"calls {ast.unparse(node.func)}, which accepts nearby numbers; compare exactly, or say within which bound"
+                )
             *_, left, right = ["", *map(ast.unparse, _compared(node))] if _compared(node) else ["", "", "right"]
             if left == right:
                 return f"compares {left} with itself; compare it with what is expected"

@@ -122,7 +122,7 @@ def prove_kernel(kernel, arguments, *results):
     """
     given = [*map(id, (a for a in arguments if isinstance(a, SizedArray)))]
     if len(given) > len({*given}):
-        raise NotProved(f"{kernel.__name__} gets one array for two; pass one for each")
+        raise NotProved(f"{kernel.__name__} gets the same array for two arguments; pass one for each")
     loops = run_kernel(kernel, *arguments)
     if not results:
         raise NotProved("nothing to compare")

@@ -255,7 +255,8 @@ class Theorem:
                     raise Unsound(f"{self.name} has a premise made of a result: {told[0]}; claim it by prove_that")
                 left -= false
         for (where, line), *_ in sorted(lines for lines in left if isinstance(lines, tuple)):
-            raise Unsound(f"{self.name} claims a fact of no result in line {line} ({where}); make it of a result, or a premise")
+            words = f"claims a fact that depends on no result, in line {line} ({where}); make it of a result, or a premise"
+            raise Unsound(f"{self.name} {words}")
 
     def _heard(self, change):
         with claims.hearing() as heard:

@@ -193,7 +193,7 @@ class Walk:
         if found is None:
             return None
         (x, point, turns), behind = found, Fraction(1, 1 << FINEST - 6)
-        premise(self.sign(self.turned(point, behind), turns + 1) < 0, "it is negative close behind")
+        premise(self.sign(self.turned(point, behind), turns + 1) < 0, "the sum is negative just after the zero")
         return x - Fraction(1, 1 << FINEST), x + behind
 
 

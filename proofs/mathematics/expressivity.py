@@ -204,7 +204,7 @@ def clipped_offsets_are_the_wider_index():
 )
 def functions_of_the_offset():
     """Offsets, signed and absolute ALiBi and T5's bias do not change when the positions i and j become i + s and j + s: they
-    are functions of the offset, as all is that is read from a table by an index of it."""
+    are functions of the offset, like everything that is read from a table by the offset."""
     i, j, s, m, table = *integers("i j s"), symbols("m", 1), symbols("t", expressivity.BUCKETS, 1)
     at = lambda make, i, j: make(array([i]), array([j])).ravel()
     bucketed = {"max_distance": expressivity.MAX_DISTANCE}
@@ -248,7 +248,7 @@ def functions_of_a_vector():
             prove_equal([row], [own - (2 * columns - 1) * sign * down - right])
         places = [columns * at[0] + at[1] for at in (here, there)]
         prove_equal([places[1] - places[0]], [columns * sign * down + right])
-    premise(all((a - b) % (2 * columns - 1) for a in rights for b in rights if a != b), "one vector for each row")
+    premise(all((a - b) % (2 * columns - 1) for a in rights for b in rights if a != b), "no two vectors have the same row")
 
 
 @functions_of_a_vector.claim("An offset in the text is several vectors: a row down and one column back is 2 places on.")

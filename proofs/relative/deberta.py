@@ -98,8 +98,8 @@ def invariant_when_keys_alone_move():
 
 @theorem(of=[deberta.position_index], sizes="all K; all offsets", as_written="formula")
 def ends_are_asymmetric():
-    """delta is K - t and K + t at the offsets t and -t for t < K, 2K together, and 0 and 2K - 1 beyond: offsets from K on have
-    row 0 to themselves, those from -K on share the last row with offset 1 - K."""
+    """delta is K - t and K + t at the offsets t and -t for t < K, whose sum is 2K, and 0 and 2K - 1 for t >= K: offsets from K
+    on have row 0 to themselves, those from -K on share the last row with offset 1 - K."""
     t = symbol("t", integer=True, nonnegative=True).e
     both = lambda offset: [deberta.position_index(filled((1,), o), span=K).at(0) for o in (offset, -offset)]
     with assuming(sp.Le(t, K - 1)):

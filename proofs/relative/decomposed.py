@@ -117,8 +117,8 @@ pinned.control_by("decomposed.bias", "row_alone", **SYMBOLS)
 
 @theorem(of=[decomposed.bias, attention.scores, gather_rows], sizes="one query, one key, d = 3")
 def keys_with_positions():
-    """The bias makes the score scale q . k that of the key k + (R + C) / scale: each query has keys of its own, as in Shaw's
-    attention, whose vectors are within the scale."""
+    """With the bias, the score is scale times the product of q and the key k + (R + C) / scale: each query has keys of its
+    own, as in Shaw's attention, whose vectors are within the scale."""
     q, k, scale = symbols("q", 1, 3), symbols("k", 1, 3), symbol("scale")
     r, c, first = symbols("R", 1, 3), symbols("C", 1, 3), np.array([[0]])
     got = attention.scores(q, k, scale=scale) + decomposed.bias(q, r, c, first, first)

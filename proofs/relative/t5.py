@@ -251,7 +251,10 @@ def rounded_logarithms():
                 wrong = wrong_at(variant, side, bits, range(1, 201))
                 prove_that(set(wrong) <= set(ties(*side)), f"{variant.__name__} off the ties of {side}")
                 prove_that(not wrong or variant not in (published, with_epsilon), f"{variant.__name__} for {side}")
-    premise(ties(*ENCODER) == [8, 16, 32, 64, 128] and ties(*DECODER) == [16, 128], "the ties of encoder and decoder")
+    premise(
+        ties(*ENCODER) == [8, 16, 32, 64, 128] and ties(*DECODER) == [16, 128],
+        "the ties are 8, 16, 32, 64, 128 in the encoder, 16 and 128 in the decoder",
+    )
     for side in SIDES:
         prove_that({*ties(*side)} <= {side[1], *t5.bucket_starts(*side).tolist()}, f"ties of {side} are starts, or the end")
         for variant in (published, with_epsilon):

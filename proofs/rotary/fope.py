@@ -100,7 +100,10 @@ def what_models_keep():
         dim, base, length = (fope.PRESETS[name][each] for each in ("dim", "base", "length"))
         prove_that(len(fope.frequencies(dim, base, length=length)) == kept, f"{name} keeps {kept}")
         last, next_one = (length * sp.Integer(int(base)) ** sp.Rational(-2 * t, dim) for t in (kept - 1, kept))
-        premise(bool(next_one < 2 * sp.pi) and bool(2 * sp.pi < last), "the edge")
+        premise(
+            bool(next_one < 2 * sp.pi) and bool(2 * sp.pi < last),
+            f"the last kept pair of {name} turns more than once, the next one less",
+        )
 
 
 @what_models_keep.control

@@ -296,7 +296,7 @@ def rotated_denominator():
     key = rope.rotate(f, *rope.tables(array([m]), array([theta])), layout="half")
     prove_equal(f @ key.T, (f @ f.T) * np.cos(m * theta), mention=[m, theta])
     premise(sp.cos(sp.pi / 2) == 0 and sp.cos(sp.pi) == -1, "cos vanishes at a quarter turn and is -1 at half a turn")
-    premise(sp.cos(3) < sp.Rational(-98, 100), "theta = 1 and offset 3 will do")
+    premise(sp.cos(3) < sp.Rational(-98, 100), "cos 3 < -0.98")
     premise((f[0] @ g).e.is_positive, "a sum of products of positive numbers is positive")
 
 

@@ -1035,7 +1035,7 @@ SAID = [
     (a_premise_of_nothing, double, "one", CODE, "has the premise True, of which nothing is computed"),
     (a_premise_about_a_function, double, "one", CODE, "has a premise about what it proves"),
     (as_far_as_the_first, double, "one", {}, "leaves a loop in line 6 of as_far_as_the_first early"),
-    (nearly, double, "one", {}, "calls np.allclose, which near numbers pass"),
+    (nearly, double, "one", {}, "calls np.allclose, which accepts nearby numbers"),
     (with_the_kit_in_hand, double, "one", CODE, "reaches into what judges it, by from proofs.kit import claims"),
     (with_a_module_of_the_kit, double, "one", CODE, "reaches into what judges it, by numbers.SIZES"),
     (of_arguments(double, lambda: array([N])), double, "all n", CODE, "says all n, and n is an entry of an argument"),
@@ -1655,8 +1655,11 @@ def itself_behind_an_error():
 NOTHING = "claims nothing that depends on what {} returns"
 ITSELF_ALONE = "compares double with itself alone, and says what it returns"
 RESULTS = [
-    *((body, double, "claims a fact of no result in line") for body in (a_fact_of_numbers, a_fact_of_zero_times_a_result)),
-    (a_fact_of_a_helper, double, "claims a fact of no result in line"),
+    *(
+        (body, double, "claims a fact that depends on no result, in line")
+        for body in (a_fact_of_numbers, a_fact_of_zero_times_a_result)
+    ),
+    (a_fact_of_a_helper, double, "claims a fact that depends on no result, in line"),
     (a_sum_with_factors, double, "compares no entry that double returns, and says what it is"),
     (an_entry_and_a_sum_pinned, double, "compares single cells of what double returns"),
     *((body, double, ITSELF_ALONE) for body in (the_same_as_itself, itself_before_an_error, itself_behind_an_error)),
