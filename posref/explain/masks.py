@@ -162,6 +162,8 @@ def _not_causal(settings, group):
         return {}
     if group.kind == "minimax_m3_sparse":  # its indexer selects earlier blocks alone
         return {}
+    if settings.model_type == "unlimited_ocr_text":
+        return {"mask_unknown": "not described: is_causal is false, and its window then also has later tokens"}
     return {"causal": False} | ({"window": group.window + 1, "window_sides": "both"} if group.window else {})
 
 

@@ -243,7 +243,7 @@ def by_three_axes(said, model):
     groups = {i: group for group in text for i in group["indices"]}
     if not groups:
         return
-    letters = [axis for axis in "thw" if axis in text[0]["axes"]]
+    letters = "thw" if "t" in text[0]["axes"] else "hw"  # few pairs may leave out an axis, which the module reads all the same
     at = np.stack([np.arange(models.TOKENS) * factor for factor in (1, 2, 3)[: len(letters)]])
     position_ids = models.torch.tensor(at)[:, None]
     for turn in models.run(model, {**models.inputs_of(model), "position_ids": position_ids}).turns:
