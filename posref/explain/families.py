@@ -25,8 +25,8 @@ A row says what a configuration does not: `like` another row, then what differs.
     stretched   kinds whose patches are counted so that the columns of the picture have the places of those of one window
     nope        which kinds do not rotate, or the key of a list
     class       the type whose code transformers has, where transformers has no type of this name
-    rows        the name of a rule in posref.explain.positions.ROWS: which row of a learned table a token reads; without this
-                key token n reads row n. With ALiBi: the position of a token; without this key the number of tokens before it
+    rows        the rule by which a token chooses its row of a learned table: a name in posref.explain.positions.ROWS. Without
+                this key token n reads row n. With ALiBi: the position of a token; without it the number of tokens before it
     keys_of     kinds whose sizes have keys of their own: {kind: {usual key: (key of this kind, value without it)}}
     heads_by_layer  the key of a list with the number of heads of each layer
     heads_of, key_heads_of  kinds with another number of heads: its key, and for keys what stands there without one
