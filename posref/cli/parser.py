@@ -247,7 +247,9 @@ class _Models(argparse.Action):
 
 def _add_explain(parser):
     parser.add_argument(
-        "file", metavar="FILE|NAME", help="config.json, params.json, a GGUF file, or a model such as gpt-oss-20b"
+        "file",
+        metavar="FILE|NAME",
+        help="config.json, params.json, a GGUF file, a model such as gpt-oss-20b, or a model type such as llama",
     )
     parser.add_argument("--models", action=_Models, nargs=0, help="list the models that are known by name")
     parser.add_argument("--layer", type=WHOLE, metavar="N", help="only the layers that treat positions as layer N does")

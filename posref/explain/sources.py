@@ -94,6 +94,8 @@ def _from_file(path):
         raise ValueError("the name of the file holds a null character; no file has such a name")
     if not os.path.exists(path) and model(path):
         return models()[model(path)]["config"]
+    if not os.path.exists(path) and path in facts():
+        return {"model_type": path, "posref_without_file": _near(path)}  # a trap says so
     if os.path.isdir(path):
         inside = os.path.join(path, "config.json")
         hint = f"; name {inside}" if os.path.isfile(inside) else "; name the configuration in it"

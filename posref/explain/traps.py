@@ -188,7 +188,7 @@ def _no_base(settings, groups):
         if settings.family.get("parameters") in FIXED:
             yield f"the base {bases} is fixed in the code of {FIXED[settings.family['parameters']]}; no key changes it"
         else:
-            yield f"the file has no rope_theta: transformers takes {bases} from its class, other programs may take another"
+            yield f"no rope_theta is given: transformers takes {bases} from its class, other programs may take another"
 
 
 def _overridden(settings, groups):
@@ -390,6 +390,10 @@ def _another_class(settings, groups):
         yield f"the class of {settings.outer['model_type']} in transformers 5.23.0 does not build this part"
     if settings.path and settings.facts and isinstance(named, str) and named not in ("", settings.model_type):
         yield f"{settings.path}.model_type {shown(named)} is ignored: transformers 5.23.0 builds {settings.model_type} here"
+    if "posref_without_file" in settings.file:
+        like = settings.file["posref_without_file"]
+        words = f"; released models of a like name: {', '.join(like)}" if like else ""
+        yield f"{settings.model_type} was given as a model type, without a file: every size is the default of its class{words}"
     if settings.file.get("posref_given_type"):
         given = shown(settings.file["posref_given_type"])
         why = FOREIGN.get(given, "architectures names a class of this type")

@@ -263,8 +263,19 @@ def test_sections_that_do_not_add_up():
 def test_names_of_models(capsys):
     """A name of a hub is accepted where its model is known; another name gets names like it."""
     assert explain("meta-llama/Llama-3.1-8B") == explain("Llama-3.1-8B")
-    assert_refused("qwen", capsys, "Qwen")
+    assert_refused("llama-9", capsys, "Llama-3.1-8B")
     assert_refused("zzzzzz", capsys, "models known by name")
+
+
+def test_names_of_model_types():
+    """A model type is read as transformers builds it without a file, and a trap says so."""
+    found, of_defaults = explanation("llama"), explanation({"model_type": "llama"})
+    assert found.layers == of_defaults.layers
+    assert (found.layers[0].rotary_dim, found.layers[0].base) == (128, 10000)
+    (said,) = set(found.traps) - set(of_defaults.traps)
+    assert "without a file" in said
+    assert "Llama-3.1-8B" in said
+    assert "released" not in str(explanation("beit").traps)
 
 
 def gguf_values(entries):
