@@ -99,8 +99,8 @@ SIZES_OF_A_STACK = ("hidden_size", "num_attention_heads", "num_hidden_layers")
 ONE_STACK = {"stacks": "one", "causal": False}
 BUILT_FOR_SPEECH = "classes that write text do not build these layers"
 AFTER_SOUND = (
-    "with add_adapter, convolutions then shorten the frames, and num_adapter_layers layers attend to them without position. "
-    "Classes that read text alone do not build these layers"
+    "with add_adapter, convolutions shorten the sequence of frames; then num_adapter_layers layers of attention without "
+    "position read the frames. Classes that read text alone do not build these layers"
 )
 OF_SOUND = {
     **ONE_STACK,
@@ -1419,8 +1419,8 @@ FAMILIES |= {
         "staged": {"depths": None, "embed_dim": "embed_dim_multiplier", "num_heads": None},
         "mask": "not described: in stages of masked_unit_attention, and in the first layer after such a stage, patches of one "
         "unit see each other, elsewhere all patches; a unit has masked_unit_size rows and columns, divided by query_stride in "
-        "each later stage. In each of the num_query_pool stages after the first, the first layer takes, per feature, the "
-        "largest of query_stride rows and columns of queries (modeling_hiera.py)",
+        "each later stage. In each of the num_query_pool stages after the first, the first layer takes the maximum of each "
+        "feature over query_stride neighbouring rows and columns of queries (modeling_hiera.py)",
     },
     "levit": {
         "like": "learned",
@@ -1453,7 +1453,9 @@ FAMILIES |= {
     },
     "xclip_vision_model": {
         "like": "learned",
-        "sees": {"": "and a token of its frame, which attention between the frames made, without a term for position"},
+        "sees": {
+            "": "each patch also sees a token of its frame; attention between frames, without position, made these tokens"
+        },
         "towers": {
             "mit": {
                 "keys": {name: f"mit_{name}" for name in SIZES_OF_A_STACK},
@@ -1491,8 +1493,8 @@ FAMILIES |= {
         "sees": {
             "r_layers": "the tokens are objects; before the first layer the projection of the box of each object is added to "
             "the object's features (modeling_lxmert.py)",
-            "x_layers": "before that the text reads the objects and the objects read the text, with the same weights; then the "
-            "text and the objects each see their own tokens (modeling_lxmert.py)",
+            "x_layers": "before this self-attention the text reads the objects and the objects read the text, with the same "
+            "weights; then the text and the objects each see their own tokens (modeling_lxmert.py)",
         },
     },
     "videoprism_text_model": {"like": "sinusoidal", "softcap": "attn_logit_softcapping"},

@@ -76,7 +76,7 @@ REASONS = {
             "pe_video_encoder"
         ),
         "the pooler of the classifier has attention without a term for position": "vjepa2",
-        "in self-attention queries and keys, which a convolution and maxima make of several places, rotate by row and column "
+        "in self-attention queries and keys, which a convolution and max pooling compute, rotate by row and column "
         "in turn before heads are cut: each head has its own frequencies; then each picture reads the other without position": (
             "efficientloftr"
         ),
@@ -92,7 +92,7 @@ REASONS = {
         "the text reads patches, averaged over the frames, without a term for position": "xclip",
         "trained queries read the patches, without a term for position": "aria",
         "one layer for each of extract_layers, whose attention between patches has no term for position": "clipseg",
-        "a recurrent cell (GRU) reads the features of the picture, without a term for position": "slanet slanext",
+        "the attention of a GRU cell to the features of the picture has no term for position": "slanet slanext",
         "what a network makes of the coordinates of keypoints is added to their features; then keypoints read those of their "
         "own picture or of the other picture, without a term for position": "superglue",
         "layers above two towers, which add no position": "bridgetower",

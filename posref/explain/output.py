@@ -154,7 +154,7 @@ def code(explained, language, name):
     if group.rotated == "last" and group.rotary_dim < group.head_dim:
         words["title"] += f" It takes the last {group.rotary_dim} of the {group.head_dim} features of a head alone."
     if group.rotated_heads:
-        heads = f" of {group.heads} heads" if group.heads else ""
+        heads = f" of {group.heads} head{'s' * (group.heads > 1)}" if group.heads else ""
         words["title"] += f" The model rotates head {runs(range(group.rotated_heads))}{heads} alone."
     if group.temperature:
         rule = "{rule}, a = {a:g}, f = {f:g}".format(**group.temperature)

@@ -47,12 +47,13 @@ ENCODINGS = {
     "network makes of the object's features; in the first layer, projections of positions are also added to the features",
     "unordered": "no position: the tokens are trained queries",
     "learned_2d": "two learned tables at the input, {table}: one for the row of a patch, one for its column",
-    "convolved": "no term for position: a convolution over neighbours, in each feed-forward layer, orders the patches",
+    "convolved": "no term for position: a convolution over neighbours in each feed-forward layer brings in the order of the "
+    "patches",
     "convolution_input": "a convolution of the input is added to it, before the first layer (absolute.zero_padding)",
     "transformer_xl": "scores with sinusoids of the distance and two trained vectors (relative.transformer_xl); each layer "
     "also has a convolution over neighbours",
     "pooled": "scores with sinusoids of the distance and two trained vectors (relative.transformer_xl), and a term for "
-    "segments; the first token, [CLS], has neither the terms of distances nor that of segments, as query or as key",
+    "segments; the first token, [CLS], has no distance terms and no segment term, as query or as key",
     "distances": "each query also meets projected sinusoids of the distance (relative.transformer_xl without trained vectors); "
     "each layer also has a convolution over neighbours",
     "offsets": "a trained bias per head and per offset; each layer also has a convolution over neighbours",

@@ -579,7 +579,7 @@ def test_null_in_the_second_spelling_of_a_part_is_as_no_key():
     ("heads", "words", "title"),
     [
         (16, "in head 0 alone; heads 1-15 have no position", "head 0 of 16 heads alone"),
-        (1, "in head 0 alone\n", "head 0 of 1 heads alone"),
+        (1, "in head 0 alone\n", "head 0 of 1 head alone"),
         (None, "in head 0 alone; the other heads have no position", "head 0 alone"),
     ],
 )
