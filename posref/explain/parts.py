@@ -8,10 +8,11 @@ from posref.explain.unrotated_layers import only_stack
 # the types whose class still takes the keys of its text from the top of a file; the others ignore them there
 FLAT = dict.fromkeys(("dots3_note", "fuyu", "glm5_next", "hunyuan_vl", "paddleocr_vl", "qwen2_5_vl", "qwen2_vl"), "text_config")
 
-# {type: (older name of a part, which released files use; its name now; keys beside the part that the class moves into it)}
+# {type: (older name of a part, which released files use; its name now; keys beside the part that the class moves into it; the
+# part that says which of its layers are read)}
 MOVED = {
-    "molmo2": ("vit_config", "vision_config", ()),
-    "unlimited_ocr": ("language_config", "text_config", ("sliding_window",)),
+    "molmo2": ("vit_config", "vision_config", (), "adapter_config"),
+    "unlimited_ocr": ("language_config", "text_config", ("sliding_window",), ""),
 }
 
 BUILT_IF = {"idefics.perceiver_config": "use_resampler"}  # a key of the model, without which its class does not build a part
@@ -31,11 +32,11 @@ def parts(config, model_type, path="", outer=None, usual=None):
     for key, names in FAMILIES.get(model_type, {}).get("inside", {}).items():
         given = _part(config, key, path) or {} if names else {}
         config = {**config, key: None} | {name: given[old] for old, name in names.items() if old in given}
-    old, new, beside = MOVED.get(model_type, ("", "", ()))
-    if config.get(old) is not None and (config.get(new) is None or model_type == "molmo2"):
+    old, new, beside, reader = MOVED.get(model_type, ("", "", (), ""))
+    if config.get(old) is not None and (config.get(new) is None or reader):
         moved = _part(config, old if config.get(new) is None else new, path)
         moved = {**moved, **{name: config[name] for name in beside if name in config}}
-        moved |= _layers_read(moved, _part(config, "adapter_config", path) or {}) if model_type == "molmo2" else {}
+        moved |= _layers_read(moved, _part(config, reader, path) or {}) if reader else {}
         config = {name: value for name, value in config.items() if name not in (old, *beside)} | {new: moved}
     below = row.get("parts", {})
     copies = {f"{key}_dict" for key in below}  # a second spelling of CLIP and its kin, which wins there
