@@ -1239,7 +1239,7 @@ FAMILIES |= {
     "albert": {"like": "learned", "shared": True, "times": "inner_group_num"},
     "mobilebert": {"like": "learned", "whole": "intra_bottleneck_size", "only": {"use_bottleneck": (True,)}},
     "patchtst": {"like": "learned", "only": {"channel_attention": (False,), "positional_encoding_type": ("random", "sincos")}},
-    "dpt": {"like": "learned", "only": {"backbone_config": (None,)}},
+    "dpt": {"like": "learned", "only": {"backbone": (None,), "backbone_config": (None,)}},
     "beit": {
         "like": "learned",
         "encoding_else": "none",

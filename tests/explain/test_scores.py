@@ -87,6 +87,13 @@ def test_parts_of_larger_models_are_explained():
     assert np.isfinite([g["softmax_scale"] for g in explained["layers"] if g["encoding"] == "swin"]).all()
 
 
+def test_a_model_with_another_backbone_has_no_layers_of_its_own():
+    """DPT builds what `backbone` or backbone_config names, in place of num_hidden_layers layers (modeling_dpt.py)."""
+    for named in ({"backbone": "facebook/dinov2-small"}, {"backbone_config": {"model_type": "resnet"}}):
+        assert not [group for group in explanation({"model_type": "dpt"} | named).layers if group.part == ""]
+    assert explanation({"model_type": "dpt", "backbone": None}).layers
+
+
 def test_jetmoe_repeats_its_keys_as_a_whole():
     """Its queries come from experts, and key_states.repeat gives query head h the key head h % 4 (modeling_jetmoe.py)."""
     explained = explanation({"model_type": "jetmoe", "num_key_value_heads": 4, "num_experts_per_tok": 3})
