@@ -79,8 +79,8 @@ class Settings:
 
     def __init__(self, raw, model_type, path="", outer=None, usual=None):
         self.model_type, self.path, self.outer = model_type, path, outer or {}
-        known = FAMILIES.get(model_type, UNKNOWN).get("class", model_type)
-        self.facts = facts().get(known, {})
+        self.row = _row(raw, model_type)
+        self.facts = record(self.row)
         if self.facts and usual:
             self.facts = {**self.facts, "defaults": {**self.facts.get("defaults", {}), **usual}}
         self.names = self.facts.get("names", {})
@@ -88,15 +88,15 @@ class Settings:
         self.spelled = {self.names.get(key, key): key for key in raw} | dict(raw.get("posref_spelled", ()))
         self.read = set()
         self.raw = Keys(self.file, read=self.read)
-        self.doubt = _doubt(self.file, model_type, self.facts) or self._other()
+        self.doubt = _undecided(self.file, self.row) or _doubt(self.file, self.row, self.facts) or self._other()
         known = (model_type in FAMILIES and not self.doubt) or not self.decided()
-        self.family = family((UNKNOWN_TYPE if self.doubt else model_type) if known else "keys alone")
+        self.family = family((UNKNOWN_TYPE if self.doubt else self.row) if known else "keys alone")
 
         self.layered, self.parts, self.foreign = True, {}, False
 
     def _other(self):
         """Why the row of this type does not hold for this file: it has another value of a key, in words; None if it holds."""
-        rule = family(self.model_type).get("only", {}) if self.facts else {}
+        rule = family(self.row).get("only", {}) if self.facts else {}
         given = {key for key, values in rule.items() if values == "given"}
         other = [key for key, values in rule.items() if (self[key] is None if key in given else not _among(self[key], values))]
         for each in (each for key in rule if isinstance(self[key], list) for each in self[key] if isinstance(each, Keys)):
@@ -111,7 +111,8 @@ class Settings:
         if word != "absolute" and "rope" not in word and "rotary" not in word:
             return False
         sizes = {"hidden_size", "num_attention_heads", "num_hidden_layers"} <= set(self.file)
-        return (not self.facts or bool(self.doubt)) and based and sizes and "qk_rope_head_dim" not in self.file
+        unknown = not self.facts or bool(self.doubt)
+        return unknown and "variants" not in family(self.row) and based and sizes and "qk_rope_head_dim" not in self.file
 
     def __getitem__(self, key):
         key = self.names.get(key, key)
@@ -166,16 +167,48 @@ def _among(value, values):
     return value in values or (isinstance(value, list) and value != [] and all(each in values for each in value))
 
 
+def _row(file, model_type):
+    """The name of the row of a file: where one type has several models, that of the model with the values of the file."""
+    models = FAMILIES.get(model_type, UNKNOWN).get("variants", {})
+    found = (name for name, values in models.items() if all(file.get(key) == value for key, value in values.items()))
+    return next(found, model_type)
+
+
+def _undecided(file, row):
+    """Why none of the models of a type is that of a file, in words; None where the row says what the layers do."""
+    models = family(row).get("variants", {})
+    asked = list(dict.fromkeys(key for values in models.values() for key in values))
+    of_file = ", ".join(f"{key} {shown(file.get(key))}" for key in asked)
+    known = "; ".join(f"{name} has {', '.join(map(str, values.values()))}" for name, values in models.items())
+    return f"the file has {of_file}; {known}; no other key says which of these models it is" if models else None
+
+
+def record(name):
+    """What a class has where a file lacks a key: the class in transformers, or in the code that ships with checkpoints."""
+    row = family(name)
+    return row.get("code") or facts().get(FAMILIES.get(name, UNKNOWN).get("class", name), {})
+
+
+def source_file(settings):
+    """The file in which the row of this type was read."""
+    if "file" in settings.facts:
+        return f"code that ships with the checkpoint: {settings.facts['file']}"
+    module = settings.facts.get("module")
+    file = settings.family.get("file", module)
+    return f"transformers 5.23.0, models/{module}/" + (file if file.endswith(".py") else f"modeling_{file}.py")
+
+
 def _doubt(file, model_type, record):
     """Why a file is not of the model that its type names, in words; None where nothing says so."""
     names, embedding = _classes_named(file), file.get("position_embedding_type")
     if record and family(model_type)["encoding"] == "learned" and embedding not in (None, "absolute"):
         return f"position_embedding_type is {shown(embedding)}, and {model_type} of transformers 5.23.0 has a learned table"
-    known = set(map(_plain, classes().get(record.get("module"), "").split()))
+    of = record.get("file", f"{model_type} in transformers 5.23.0")
+    known = set(map(_plain, (record.get("classes") or classes().get(record.get("module"), "")).split()))
     bodies = set(map(_body, known))
     for key, name in names if known else ():
         if _plain(name) not in known and not (key == "auto_map" and _body(_plain(name)) in bodies):
-            return f"{key} names {shown(name)}, which is no class of {model_type} in transformers 5.23.0"
+            return f"{key} names {shown(name)}, which is no class of {of}"
     return None
 
 

@@ -25,6 +25,12 @@ A row says what a configuration does not: `like` another row, then what differs.
     stretched   kinds whose patches are counted so that the columns of the picture have the places of those of one window
     nope        which kinds do not rotate, or the key of a list
     class       the type whose code transformers has, where transformers has no type of this name
+    code        of a type that transformers does not have: the code that ships with its checkpoints, which was read. file: its
+                repository and path; classes: its model classes; defaults: what its configuration has where a file has no
+                such key; names: {other name of a key: its name}; unused: keys that do not
+                reach its layers
+    variants    {row: {key: value}}, where models of one type differ and no key says how: a file with all values of a model has
+                the row of this model; a file without is not described
     rows        the rule by which a token chooses its row of a learned table: a name in posref.explain.positions.ROWS. Without
                 this key token n reads row n. With ALiBi: the position of a token; without it the number of tokens before it
     keys_of     kinds whose sizes have keys of their own: {kind: {usual key: (key of this kind, value without it)}}
@@ -258,6 +264,7 @@ RG_LRU: dict[str, Any] = {
 }
 DOTS3_WIDTHS = {"head_dim": 256, "qk_nope_head_dim": 192, "qk_rope_head_dim": 64}
 LLAMA4_ROPE = {"factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False, "original_max_position_embeddings": 4096}
+TASKS = ("CausalLM", "SequenceClassification", "TokenClassification", "QuestionAnswering")
 GEMMA4_ROPE = {
     "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
     "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1000000.0},
@@ -1900,6 +1907,101 @@ FAMILIES |= {
     "swin2sr": {"like": "swinv2", "stages": "equal"},
 }
 FAMILIES |= {name: {"like": row} for row, names in TABLES.items() for name in names.split()}
+FAMILIES |= {
+    "RefinedWebModel": {
+        "like": "falcon",
+        "parameters": "fixed",
+        "asks": False,
+        "cached": "arange(n)",
+        "code": {
+            "file": "modelling_RW.py of falcon-7b-instruct",
+            "classes": f"RWModel {' '.join(f'RWFor{task}' for task in TASKS)}",
+            "defaults": {
+                **{"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 8},
+                **{"multi_query": False, "alibi": False},
+            },
+            "names": {"n_embed": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads"},
+        },
+    },
+    "bailing_moe": {
+        "like": "llama",
+        "parameters": "bailing_moe",
+        "only": {"rope_parameters": (None,)},
+        "code": {
+            "file": "models/modeling_bailing_moe.py of inclusionAI/Ling",
+            "classes": "BailingMoeModel BailingMoeForCausalLM",
+            "defaults": {
+                **{"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 0},
+                **{"head_dim": None, "max_position_embeddings": 16384, "rope_theta": 10000.0, "rope_scaling": None},
+            },
+            "unused": "use_sliding_window sliding_window max_window_layers norm_head norm_softmax",
+        },
+    },
+    "bailing_moe_v2": {
+        "like": "partial",
+        "norm": "before",
+        "norm_if": "use_qk_norm",
+        "only": {"rope_parameters": (None,)},
+        "code": {
+            "file": "models/modeling_bailing_moe_v2.py of inclusionAI/Ling-V2",
+            "classes": "BailingMoeV2Model BailingMoeV2ForCausalLM",
+            "defaults": {
+                **{"hidden_size": 2048, "num_hidden_layers": 20, "num_attention_heads": 16, "num_key_value_heads": 4},
+                **{"head_dim": 128, "max_position_embeddings": 32768, "rope_theta": 600000.0, "rope_scaling": None},
+                "use_qk_norm": True,
+            },
+            "unused": "max_window_layers",
+        },
+    },
+    "intern_vit_6b": {
+        "like": "learned_normed",
+        "norm_if": "qk_normalization",
+        "code": {
+            "file": "modeling_intern_vit.py of OpenGVLab/InternVL",
+            "classes": "InternVisionModel",
+            "defaults": {
+                **{"hidden_size": 3200, "num_hidden_layers": 48, "num_attention_heads": 25},
+                **{"image_size": 224, "patch_size": 14, "qk_normalization": True},
+            },
+        },
+    },
+    "baichuan": {
+        "encoding": None,
+        "variants": {
+            "baichuan 7B": {"hidden_size": 4096, "num_hidden_layers": 32},
+            "baichuan 13B": {"hidden_size": 5120, "num_hidden_layers": 40},
+        },
+    },
+    "baichuan 7B": {
+        "like": "llama",
+        "head": "hidden",
+        "parameters": "fixed",
+        "code": {
+            "file": "modeling_baichuan.py of Baichuan-7B",
+            "classes": "BaichuanModel BaiChuanForCausalLM BaichuanForCausalLM",
+            "defaults": {"num_attention_heads": 32, "max_position_embeddings": 4096},
+            "unused": "model_max_length",
+        },
+    },
+    "baichuan 13B": {
+        "like": "mpt",
+        "code": {
+            "file": "modeling_baichuan.py of Baichuan-13B",
+            "classes": "BaichuanModel BaichuanForCausalLM",
+            "defaults": {"num_attention_heads": 40},
+            "unused": "model_max_length max_position_embeddings",
+        },
+    },
+}
+FAMILIES["RefinedWeb"] = {
+    "like": "RefinedWebModel",
+    "key_heads": "read",
+    "code": {
+        **FAMILIES["RefinedWebModel"]["code"],
+        "file": "modelling_RW.py of falcon-40b",
+        "names": {**FAMILIES["RefinedWebModel"]["code"]["names"], "n_head_kv": "num_key_value_heads"},
+    },
+}
 OWN_HEAD_DIM = "deit dinov2 dinov2_with_registers ijepa pixio radio vit vit_mae vit_msn"
 FAMILIES |= {name: {**FAMILIES[name], "head": "head_dim"} for name in OWN_HEAD_DIM.split()}
 FAMILIES["videomae"] = {"like": "sinusoidal"}

@@ -9,6 +9,7 @@ key, and `posref.explain.traps` says so.
 import copy
 
 from posref.explain.configuration import Keys, shown
+from posref.explain.schedule import magnitude
 from posref.explain.unrotated_layers import sides
 
 NESTED = {"nested": True}  # parameters of one kind of layer, in a dictionary of its own
@@ -302,6 +303,22 @@ def _ultrabert(settings, kinds):
     return _as_given(settings, kinds, 10000.0)  # whatever the file says beside the dictionary
 
 
+def _bailing_moe(settings, kinds):
+    """Its modeling file reads `type` alone, with values of its own for the keys of YaRN that a file lacks."""
+    given, found = _dictionary(settings, "rope_scaling"), {"rope_type": "default", "rope_theta": _base(settings)}
+    if given is not None:
+        _checked(settings, given)
+        found |= {"rope_type": given.get("type"), "factor": given.get("factor")}
+        if found["rope_type"] not in ("linear", "dynamic", "yarn") or found["factor"] is None:
+            raise settings.error(f"rope_scaling is {shown(given)}, expected type linear, dynamic or yarn, and a factor")
+    if found["rope_type"] == "yarn":
+        usual = {"original_max_position_embeddings": 4096, "beta_fast": 32, "beta_slow": 1}
+        found |= {key: given.get(key, value) for key, value in usual.items()}
+        amount, below = (magnitude(found["factor"], given.get(key, n)) for key, n in (("mscale", 1), ("mscale_all_dim", 0)))
+        found["attention_factor"] = float(amount / below)
+    return dict.fromkeys(kinds, found)
+
+
 def _fixed(base, key=None, kind="default"):
     """A base that the code holds, whatever the file says; with a key, the file's."""
 
@@ -338,5 +355,6 @@ RULES = {
     "esm": _fixed(10000.0, "rope_theta"),
     "dinov3": _fixed(100.0, "rope_theta", "axial"),
     **dict.fromkeys(("clvp", "gptj"), _fixed(10000.0)),
-    "roformer": _fixed(10000.0),
+    **dict.fromkeys(("roformer", "fixed"), _fixed(10000.0)),
+    "bailing_moe": _bailing_moe,
 }

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from posref.explain import axis_maps, layer_kinds, masks, per_layer, state_layers, swin_layers, unrotated_layers
-from posref.explain.configuration import Settings, key_heads, norm, query_heads, shown
+from posref.explain.configuration import Settings, key_heads, norm, query_heads, shown, source_file
 from posref.explain.layer import Layer
 from posref.explain.parameters import parameters
 from posref.explain.positions import positions
@@ -376,13 +376,12 @@ def _needed(settings, key):
 
 
 def source(settings):
-    """The file of transformers in which this type's row was read."""
+    """The file in which this type's row was read, or what is read instead of it."""
     if settings.file.get("posref_file"):
         return f"keys of a {settings.file['posref_file']} file, read as {settings.model_type} of transformers 5.23.0"
     if not settings.facts or settings.doubt:
         return f"its keys alone: {settings.doubt or 'this model type is not known here'}"
-    module = settings.facts["module"]
-    return f"transformers 5.23.0, models/{module}/modeling_{module}.py"
+    return source_file(settings)
 
 
 GROUPS = {**dict.fromkeys(("rope", "none"), _rotary), **dict.fromkeys(("swin", "swin_v2"), swin_layers.groups)}

@@ -8,6 +8,7 @@ import json
 import re
 
 from posref.explain import layer_kinds
+from posref.explain.configuration import source_file
 from posref.explain.layer import Layer
 
 SIZES = ("value_heads", "key_heads", "key_width", "value_width", "chunk")
@@ -21,7 +22,6 @@ def groups(settings):
         return []
     kinds = row.get("kinds", [layer_kinds.LINEAR])
     indices = [i for i, kind in enumerate(layer_kinds.kinds(settings)) if kind in kinds]
-    module = settings.facts["module"]
     group = Layer(
         part=settings.path,
         model_type=settings.model_type,
@@ -29,7 +29,7 @@ def groups(settings):
         indices=indices,
         encoding=row["call"].partition(".")[0],
         causal=True,
-        source=f"transformers 5.23.0, models/{module}/modeling_{module}.py",
+        source=source_file(settings),
         state=_state(settings, row),
     )
     return [group] if indices else []

@@ -46,6 +46,7 @@ NORM = re.compile(r"qk_?(layer_?)?norm")  # of a class without it, false says wh
 FOPE = {"fope_init_factor", "fope_sep_head", "num_inv_freq"}  # of Intern-S1-Pro: modeling_interns1_pro.py, vLLM, lmdeploy
 BY_LAYER = ("gemma3", "modernbert", "olmo3")
 FOREIGN = {"'chatglm'": "its own modeling_chatglm.py rotates the first half of every head, in adjacent pairs"}  # see native
+RW = ("RefinedWebModel", "RefinedWeb")  # the types of the first Falcon
 FIXED = {"clvp": "CLVP", "gptj": "GPT-J and CodeGen", "roformer": "RoFormer"}
 
 
@@ -58,6 +59,7 @@ def traps(settings, groups):
 def unread(settings, groups=()):
     """Keys about position, at any depth, that say something and that nothing here has read; keys of parts are their own."""
     leaves = [path for path, key, value in _leaves(_own(settings)) if _about_position(path, key, value)]
+    settings.read.update(settings.facts.get("unused", "").split())
     found = [path for path in leaves if path not in settings.read]
     whole = settings.family.get("parameters") == "mistral4"  # which computes the width of its rotation from head_dim
     widths = {getattr(group, key) for group in groups for key in ("head_dim", "rotary_dim")[: 2 - whole]}
@@ -185,8 +187,9 @@ def _no_base(settings, groups):
     inside = any("rope_theta" in values for _, values in _dictionaries(settings))
     if _rotary(groups) and not inside and not any(settings.file.get(key) is not None for key in keys):
         bases = ", ".join(sorted({f"{group.base:g}" for group in _rotary(groups) if group.base}))
-        if settings.family.get("parameters") in FIXED:
-            yield f"the base {bases} is fixed in the code of {FIXED[settings.family['parameters']]}; no key changes it"
+        rule = settings.family.get("parameters")
+        if rule in (*FIXED, "fixed"):
+            yield f"the base {bases} is fixed in the code of {FIXED.get(rule, settings.model_type)}; no key changes it"
         else:
             yield f"no rope_theta is given: transformers takes {bases} from its class, other programs may take another"
 
@@ -227,9 +230,22 @@ def _odd(settings, groups):
 
 def _bias_before_the_scale(settings, groups):
     for group in groups:
-        if settings.model_type == "falcon" and group.encoding == "alibi":
+        if settings.model_type in ("falcon", *RW) and group.encoding == "alibi":
             scale = group.softmax_scale
             yield f"Falcon adds the bias before it scales the scores: its slopes are those of ALiBi times {scale:g}"
+
+
+def _shipped(settings, groups):
+    if settings.model_type in RW and _rotary(groups):
+        yield (
+            "modelling_RW.py gives its attention no mask: padding is visible; after cached tokens positions start at 0 again, "
+            "and query i sees keys 0 to i alone"
+        )
+    if settings.model_type == "baichuan" and any(group.encoding == "alibi" for group in groups):
+        yield (
+            "modeling_baichuan.py rounds the bias to the dtype of the weights: in bf16, 4096 positions have 752 different "
+            "values in head 0"
+        )
 
 
 def _ignored(settings, groups):
@@ -483,6 +499,7 @@ TRAPS = (
     _nope,
     _odd,
     _bias_before_the_scale,
+    _shipped,
     _ignored,
     _mixed,
     _window_off,

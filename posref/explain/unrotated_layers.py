@@ -7,7 +7,7 @@ name their keys in `stacks`.
 import math
 from dataclasses import replace
 
-from posref.explain.configuration import key_heads, norm, shown
+from posref.explain.configuration import key_heads, norm, shown, source_file
 from posref.explain.layer import Layer
 
 ENCODER_DECODER = {
@@ -245,8 +245,6 @@ def _convolution(settings):
 
 def plain(settings, part, indices, heads, width, causal, encoding):
     """Layers that rotate nothing and see all keys."""
-    module = settings.facts.get("module")
-    file = settings.family.get("file", module)
     return Layer(
         part=part,
         model_type=settings.model_type,
@@ -256,7 +254,7 @@ def plain(settings, part, indices, heads, width, causal, encoding):
         heads=heads,
         kv_heads=key_heads(settings, heads),
         causal=causal,
-        source=f"transformers 5.23.0, models/{module}/" + (file if file.endswith(".py") else f"modeling_{file}.py"),
+        source=source_file(settings),
     )
 
 
