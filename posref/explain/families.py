@@ -31,6 +31,9 @@ A row says what a configuration does not: `like` another row, then what differs.
                 reach its layers
     variants    {row: {key: value}}, where models of one type differ and no key says how: a file with all values of a model has
                 the row of this model; a file without is not described
+    ntk_length  TeleChat: the length from which its NTK factor is counted
+    generate    the positions in generate(), where they are not those of transformers
+    mask_if     a key of the file that hides earlier keys in a way that is not described
     rows        the rule by which a token chooses its row of a learned table: a name in posref.explain.positions.ROWS. Without
                 this key token n reads row n. With ALiBi: the position of a token; without it the number of tokens before it
     keys_of     kinds whose sizes have keys of their own: {kind: {usual key: (key of this kind, value without it)}}
@@ -2001,6 +2004,72 @@ FAMILIES["RefinedWeb"] = {
         "file": "modelling_RW.py of falcon-40b",
         "names": {**FAMILIES["RefinedWebModel"]["code"]["names"], "n_head_kv": "num_key_value_heads"},
     },
+}
+FAMILIES |= {
+    "qwen": {
+        "like": "partial",
+        "head": "hidden",
+        "key_heads": "heads",
+        "parameters": "qwen",
+        "temperature": "qwen",
+        "asks": False,
+        "only": {"visual": (None,), "audio": (None,)},
+        "code": {
+            "file": "modeling_qwen.py of Qwen-7B",
+            "classes": "QWenModel QWenLMHeadModel",
+            "defaults": {
+                **{"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "kv_channels": 128},
+                **{"max_position_embeddings": 8192, "rotary_emb_base": 10000, "rotary_pct": 1.0},
+                **{"use_dynamic_ntk": True, "use_logn_attn": True},
+            },
+            "unused": "rope_theta scale_attn_weights onnx_safe no_bias",
+        },
+    },
+    "telechat": {
+        "encoding": None,
+        "variants": {
+            "telechat 7B": {"hidden_size": 4096, "n_layer": 30},
+            "telechat 12B": {"hidden_size": 5120, "n_layer": 38},
+        },
+    },
+    "telechat 7B": {
+        "like": "llama",
+        "head": "hidden",
+        "key_heads": "heads",
+        "parameters": "telechat",
+        "ntk_length": 4096,
+        "asks": False,
+        "only": {"base_seqlen": (None,)},
+        "code": {
+            "file": "models/7B/modeling_telechat.py of Tele-AI/Telechat",
+            "classes": "TelechatModel TelechatForCausalLM",
+            "defaults": {"num_attention_heads": 32, "training_seqlen": 8192},
+            "names": {"n_layer": "num_hidden_layers", "n_head": "num_attention_heads"},
+            "unused": "seq_length logn embed_layernorm masked_softmax_fusion skip_bias_add skip_bias_add_qkv semi_causal "
+            "bias_dropout_fusion slow_but_exact pretraining_tp",
+        },
+    },
+    "minicpm": {
+        "like": "llama",
+        "head": "hidden",
+        "parameters": "minicpm",
+        "generate": "position_ids.padded(mask, filler=1)",
+        "mask_if": "sparse_config",
+        "code": {
+            "file": "modeling_minicpm.py of MiniCPM-2B and MiniCPM4",
+            "classes": "MiniCPMModel MiniCPMForCausalLM MiniCPMForSequenceClassification",
+            "defaults": {
+                **{"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": None},
+                **{"max_position_embeddings": 2048, "rope_theta": 10000.0, "rope_scaling": None, "sparse_config": None},
+            },
+            "unused": "scale_emb scale_depth dim_model_base mup_denominator",
+        },
+    },
+}
+FAMILIES["telechat 12B"] = {
+    "like": "telechat 7B",
+    "ntk_length": 8192,
+    "code": {**FAMILIES["telechat 7B"]["code"], "file": "models/12B/modeling_telechat.py of Tele-AI/Telechat"},
 }
 OWN_HEAD_DIM = "deit dinov2 dinov2_with_registers ijepa pixio radio vit vit_mae vit_msn"
 FAMILIES |= {name: {**FAMILIES[name], "head": "head_dim"} for name in OWN_HEAD_DIM.split()}

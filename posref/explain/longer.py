@@ -4,6 +4,7 @@ A pair has seen the angles from 0 to w L in texts of L tokens, and all angles on
 frequencies w' brings a pair to new angles at n tokens if w' n > w L and w L is less than a full turn.
 """
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -60,7 +61,7 @@ def options(found, wanted):
     trained, w = int(trained), rope.frequencies(2 * len(group.frequencies), group.base)
     if wanted <= trained:
         raise ValueError(f"--longer {wanted}: the model was trained on {trained} tokens; name a greater length")
-    rows, own = list(rules(w, group.base, trained, wanted)), np.array(group.frequencies)
+    rows, own = list(rules(w, group.base, trained, wanted)), _own(group, w, wanted)
     if group.scaling and group.frequencies_long is None and (own > 0).all():
         rows.append(row("the file's own", group.call, w, own, trained, wanted, group.magnitude**2))
     return {
@@ -70,6 +71,17 @@ def options(found, wanted):
         "wanted": wanted,
         "rules": [each._asdict() for each in rows],
     }
+
+
+def _own(group, w, wanted):
+    """The frequencies that the file's own schedule has for a text of `wanted` tokens."""
+    kind, length = (group.scaling or {}).get("type", ""), wanted
+    if not kind.startswith("dynamic_ntk"):
+        return np.array(group.frequencies)
+    original = group.scaling["original_length"]
+    if kind == "dynamic_ntk_by_doubling":
+        length = original * 2 ** math.ceil(math.log2(wanted / original))
+    return scaling.dynamic_ntk(w, factor=group.scaling.get("factor", 2.0), length=length, original_length=original)
 
 
 def page(found):

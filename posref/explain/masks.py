@@ -37,6 +37,10 @@ BLOCK_SPARSE = (
     "not described: of a text of more than {} tokens, a block of {} sees itself, its neighbours, the first and the last block, "
     "and {} that are drawn at random (modeling_{}.py)"
 )
+SELECTED_BEYOND = (
+    "causal in texts of fewer than {1} tokens ({0}.dense_len); not described: in longer texts, on a GPU, each query selects "
+    "blocks of earlier keys (MiniCPMInfLLMv2Attention of modeling_minicpm.py)"
+)
 BY_THE_MASK = {
     "aimv2_text_model": "not described: earlier tokens only where attention_mask is given, as tokenizers give it; without it "
     "all tokens see each other (modeling_aimv2.py)",
@@ -109,6 +113,10 @@ def described(settings, group):
         size, drawn = settings.count("block_size"), settings.count("num_random_blocks")
         words = BLOCK_SPARSE.format((5 + 2 * drawn) * size, size, drawn, settings.facts.get("module"))
         found = replace(found, mask_unknown=words)
+    hidden = settings[settings.family["mask_if"]] if "mask_if" in settings.family else None
+    if hidden is not None:
+        words = SELECTED_BEYOND.format(settings.family["mask_if"], hidden.get("dense_len", 8192))
+        found = replace(found, mask_unknown=words)
     undecided = {**BLOCKS, **BY_THE_MASK}
     if settings.model_type in undecided:
         found = replace(found, causal=None, mask_unknown=undecided[settings.model_type])
@@ -157,7 +165,7 @@ def _not_causal(settings, group):
 
     create_chunked_causal_mask and the types of OWN_CAUSAL do not read this key.
     """
-    own = group.chunk or settings.model_type in OWN_CAUSAL.split()
+    own = group.chunk or "code" in settings.family or settings.model_type in OWN_CAUSAL.split()
     if not group.causal or own or settings.raw.get("is_causal", True):
         return {}
     if group.kind == "minimax_m3_sparse":  # its indexer selects earlier blocks alone

@@ -9,7 +9,7 @@ import numpy as np
 
 from posref._printable import in_one_line
 from posref.explain.configuration import shown
-from posref.explain.words import SCHEDULES, counted, first_and_last, runs
+from posref.explain.words import SCHEDULES, counted, first_and_last, rule_in_words, runs
 from posref.ops.scaling import ByLength
 from posref.rotary import rope
 
@@ -157,8 +157,7 @@ def code(explained, language, name):
         heads = f" of {group.heads} head{'s' * (group.heads > 1)}" if group.heads else ""
         words["title"] += f" The model rotates head {runs(range(group.rotated_heads))}{heads} alone."
     if group.temperature:
-        rule = "{rule}, a = {a:g}, f = {f:g}".format(**group.temperature)
-        words["title"] += f" The model also multiplies queries by {rule}; this code does not."
+        words["title"] += f" The model also multiplies queries by {rule_in_words(group.temperature)}; this code does not."
     if group.undo:
         words["title"] += " The model also rotates values, and rotates the output of attention back; call it for both."
     return _c(group, words) if language == "c" else _python(group, words, language)
@@ -179,7 +178,7 @@ def _written(group):
         )
     if group.rotary_dim % 2:
         raise ValueError(f"the rotated width {group.rotary_dim} of these layers is odd: no features form the last pair")
-    if (group.scaling or {}).get("type") == "dynamic_ntk":
+    if (group.scaling or {}).get("type", "").startswith("dynamic_ntk"):
         length = group.scaling["original_length"]
         raise ValueError(
             f"the frequencies of these layers change with the length of a text beyond {length} tokens: the code printed here "
@@ -365,7 +364,11 @@ def _stretched(before, after):
 def _slower(group):
     """How many times slower each pair rotates than by its base alone; None where the schedule has several lists or axes."""
     n, kind = len(group.frequencies), (group.scaling or {}).get("type")
-    if kind in ("longrope", "dynamic_ntk", "proportional") or group.axes or 2 * n != group.rotary_dim:
+    if (
+        kind in ("longrope", "dynamic_ntk", "dynamic_ntk_by_doubling", "proportional")
+        or group.axes
+        or 2 * n != group.rotary_dim
+    ):
         return None
     plain = rope.frequencies(group.rotary_dim, float(group.base))
     return (plain / np.array(group.frequencies)).round(9).tolist()

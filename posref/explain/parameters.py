@@ -7,6 +7,7 @@ key, and `posref.explain.traps` says so.
 """
 
 import copy
+import math
 
 from posref.explain.configuration import Keys, shown
 from posref.explain.schedule import magnitude
@@ -319,6 +320,51 @@ def _bailing_moe(settings, kinds):
     return dict.fromkeys(kinds, found)
 
 
+def _qwen(settings):
+    """Each doubling of a prompt beyond seq_length has a base of its own (get_ntk_alpha of modeling_qwen.py)."""
+    names = ("kv_channels", "num_attention_heads", "hidden_size", "seq_length")
+    width, heads, whole, trained = (settings.count(name, most=10**9) for name in names)
+    if trained is None:
+        raise settings.error("seq_length is missing, and the code of qwen has no value of its own for it")
+    if width * heads != whole:
+        raise settings.error(f"kv_channels x num_attention_heads is {width * heads}, expected {whole}: hidden_size")
+    kind = "dynamic_ntk_by_doubling" if settings["use_dynamic_ntk"] else "default"
+    found = {"rope_type": kind, "rope_theta": settings["rotary_emb_base"], "original_max_position_embeddings": trained}
+    return found | {"partial_rotary_factor": settings["rotary_pct"]}
+
+
+def _telechat(settings):
+    """Texts of up to training_seqlen tokens all have the factor of this length (get_ntk_alpha of modeling_telechat.py)."""
+    factor = 2 ** math.ceil(math.log2(settings.count("training_seqlen") / settings.family["ntk_length"]) + 1) - 1
+    return {"rope_theta": 10000.0} | ({"rope_type": "ntk_alpha", "alpha": factor} if factor > 1 else {"rope_type": "default"})
+
+
+def _minicpm(settings):
+    """LongRoPE of modeling_minicpm.py reads neither factor nor attention_factor. Its table begins with max_position_embeddings
+    rows: where they exceed the original length, every text has the long list."""
+    given, found = _dictionary(settings, "rope_scaling"), {"rope_type": "default", "rope_theta": _base(settings)}
+    if given is None:
+        return found
+    _checked(settings, given)
+    kind, length = given.get("rope_type") or given.get("type"), settings.count("max_position_embeddings")
+    if kind not in ("linear", "dynamic", "longrope"):
+        raise settings.error(f"rope_type is {shown(kind)}; the code of minicpm knows linear, dynamic and longrope")
+    found["rope_type"] = kind
+    if kind != "longrope":
+        return found | {"factor": given.get("factor")}
+    original = given.get("original_max_position_embeddings")
+    if type(original) is not int or not 1 < original <= length:
+        words = f"original_max_position_embeddings is {shown(original)}, expected an integer from 2 to {length}"
+        raise settings.error(f"{words}: max_position_embeddings")
+    found |= {"original_max_position_embeddings": original, "factor": length / original, "long_alone": length > original}
+    return found | {key: given.get(key) for key in ("short_factor", "long_factor")}
+
+
+def _alike(rule):
+    """The same parameters for each kind of layer."""
+    return lambda settings, kinds: dict.fromkeys(kinds, rule(settings))
+
+
 def _fixed(base, key=None, kind="default"):
     """A base that the code holds, whatever the file says; with a key, the file's."""
 
@@ -351,6 +397,9 @@ RULES = {
     "ultrabert": _ultrabert,
     "filled": _filled,
     "axial": _axial,
+    "qwen": _alike(_qwen),
+    "telechat": _alike(_telechat),
+    "minicpm": _alike(_minicpm),
     "llama4_vision": _llama4_vision,
     "esm": _fixed(10000.0, "rope_theta"),
     "dinov3": _fixed(100.0, "rope_theta", "axial"),

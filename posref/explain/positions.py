@@ -49,10 +49,11 @@ def positions(settings, group):
         return _answers(images=settings.family.get("patches") or PATCHES.get(group.order, grid))
     forward, text = _forward(settings, group), settings.family.get("text") if not group.causal else None
     alone = group.causal is True and not group.part.endswith("decoder")
+    asked = alone and settings.family.get("asks", True) and group.encoding != "alibi"
     cached = _cached(forward) if group.encoding == "alibi" else settings.family.get("cached", _cached(forward))
     return _answers(
         forward=forward,
-        generate=TOKENS if alone and settings.family.get("asks", True) and group.encoding != "alibi" else None,
+        generate=settings.family.get("generate", TOKENS) if asked else None,
         cached=cached if group.causal else None,
         images=settings.family.get("patches", TIMES if group.axes else None),
     ) | ({"text": text} if text else {})

@@ -111,6 +111,8 @@ def _question(group):
 def rotation(group):
     if group.layout is None:
         raise ValueError("which features form a pair is not known; no key says it: pass layout=")
+    if (group.scaling or {}).get("type") == "dynamic_ntk_by_doubling":
+        raise ValueError("the frequencies of these layers follow the length of the prompt; check asks for one list")
     pairs = len(group.frequencies if group.index is None else group.index)
     settings = {"dim": 2 * pairs, "layout": group.layout}
     if attending(group) > 2 * pairs:

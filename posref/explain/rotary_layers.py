@@ -361,6 +361,8 @@ def temperature(settings, kind, turned, values):
     if rule == "inkling" and kind == "hybrid" and settings["log_scaling_n_floor"] is not None:
         amount, floor = (_needed(settings, f"log_scaling_{name}") for name in ("alpha", "n_floor"))
         return {"rule": "1 + a ln(max((p + 1) / f, 1))", "a": amount, "f": floor}
+    if rule == "qwen" and settings["use_logn_attn"]:
+        return {"rule": "max(1, ln(p + 1) / ln(f))", "f": settings.count("seq_length", least=2)}
     if rule == "ministral3" and values and values.get("llama_4_scaling_beta"):
         length = values.get("original_max_position_embeddings")
         return {"rule": "1 + a ln(1 + floor(p / f))", "a": values["llama_4_scaling_beta"], "f": length}

@@ -94,6 +94,16 @@ def _dynamic(values, plain, dim, base, settings):
     return found._replace(call=f"scaling.dynamic_ntk(rope.frequencies({dim}, {base}), length=.., {arguments})")
 
 
+def _dynamic_by_doubling(values, plain, dim, base, settings):
+    """A prompt of up to 2, 4, .. times the trained length has the frequencies of dynamic NTK with factor 2 for that length."""
+    length = need(values, "original_max_position_embeddings", settings)
+    call = (
+        f"scaling.dynamic_ntk(rope.frequencies({dim}, {base}), length={length} * 2 ** ceil(log2(n / {length})), factor=2.0, "
+        f"original_length={length}), n: tokens of the prompt"
+    )
+    return Schedule(plain, 1.0, dim, base, {"type": "dynamic_ntk_by_doubling", "original_length": length}, call)
+
+
 def _ntk_alpha(values, plain, dim, base, settings):
     return _scaled("ntk", plain, dim, base, {"factor": need(values, "alpha", settings)})
 
@@ -149,7 +159,12 @@ def _longrope(values, plain, dim, base, settings):
     words = {"type": "longrope", "original_length": original, "factor": factor}
     words |= {"short_factor": lists[0].tolist(), "long_factor": lists[1].tolist()}
     call = f"scaling.longrope(rope.frequencies({dim}, {base}), factors=short_factor), long_factor beyond {original} tokens"
-    return Schedule(short, float(grown if given is None else given), dim, base, words, call, long)
+    found = Schedule(short, float(grown if given is None else given), dim, base, words, call, long)
+    if not values.get("long_alone"):
+        return found
+    return found._replace(
+        frequencies=long, long=None, call=f"scaling.longrope(rope.frequencies({dim}, {base}), factors=long_factor)"
+    )
 
 
 def _by_factors(values, plain, dim, base, settings):
@@ -215,11 +230,12 @@ def phase_error(frequencies, length):
     return {"float32": single, "bfloat16": min(half, float(np.pi))}
 
 
-OWN = {"axial", "factors", "ntk_alpha"}  # names of this file; the others are those of transformers
+OWN = {"axial", "dynamic_ntk_by_doubling", "factors", "ntk_alpha"}  # names of this file; the others are those of transformers
 KINDS = {
     "default": _default,
     "linear": _linear,
     "dynamic": _dynamic,
+    "dynamic_ntk_by_doubling": _dynamic_by_doubling,
     "ntk_alpha": _ntk_alpha,
     "llama3": _llama3,
     "yarn": _yarn,

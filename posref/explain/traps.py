@@ -47,7 +47,7 @@ FOPE = {"fope_init_factor", "fope_sep_head", "num_inv_freq"}  # of Intern-S1-Pro
 BY_LAYER = ("gemma3", "modernbert", "olmo3")
 FOREIGN = {"'chatglm'": "its own modeling_chatglm.py rotates the first half of every head, in adjacent pairs"}  # see native
 RW = ("RefinedWebModel", "RefinedWeb")  # the types of the first Falcon
-FIXED = {"clvp": "CLVP", "gptj": "GPT-J and CodeGen", "roformer": "RoFormer"}
+FIXED = {"clvp": "CLVP", "gptj": "GPT-J and CodeGen", "roformer": "RoFormer", "telechat": "TeleChat"}
 
 
 def traps(settings, groups):
@@ -191,7 +191,8 @@ def _no_base(settings, groups):
         if rule in (*FIXED, "fixed"):
             yield f"the base {bases} is fixed in the code of {FIXED.get(rule, settings.model_type)}; no key changes it"
         else:
-            yield f"no rope_theta is given: transformers takes {bases} from its class, other programs may take another"
+            who = settings.facts.get("file", "transformers")
+            yield f"no rope_theta is given: {who} takes {bases} from its class, other programs may take another"
 
 
 def _overridden(settings, groups):
@@ -309,7 +310,7 @@ def _window_counts(settings, groups):
 
 def _longrope(settings, groups):
     for group in groups:
-        if (group.scaling or {}).get("type") == "longrope":
+        if (group.scaling or {}).get("type") == "longrope" and settings.model_type != "minicpm":
             yield (
                 f"LongRoPE has two lists: up to {group.scaling['original_length']} tokens transformers takes the short one; "
                 "other programs choose by the longest text they were started for (rotary.scaling.longrope_list)"
@@ -324,6 +325,48 @@ def _longrope(settings, groups):
                     "the magnitude depends on max_position_embeddings / original_max_position_embeddings: a file that was "
                     "shortened by the first key has another magnitude"
                 )
+
+
+def _qwen(settings, groups):
+    if settings.model_type != "qwen":
+        return
+    yield "without FlashAttention several new tokens after a cache all see each other, later ones too (modeling_qwen.py)"
+    if any(group.temperature for group in groups):
+        yield "the temperature does not act in training; the code of the checkpoint fails for a text of more than 32767 tokens"
+    for group in groups:
+        if group.scaling:
+            n = group.scaling["original_length"]
+            yield (
+                f"prompts of up to {n} tokens have the frequencies given here; those of up to {2 * n}, {4 * n}, {8 * n} tokens "
+                "have scaling.ntk with factor 3, 7, 15; tokens generated later keep the frequencies of their prompt; training "
+                "has no factor"
+            )
+
+
+def _telechat(settings, groups):
+    if settings.family.get("parameters") == "telechat":
+        n, first = settings.count("training_seqlen"), settings.family["ntk_length"]
+        yield (
+            f"a text of n > {n} tokens, read at once, has scaling.ntk with factor 2^ceil(log2(n / {first}) + 1) - 1 and "
+            f"magnitude 0.1 ln(n / {n}) + 1; the code of the checkpoint fails at a token after a cache of {n} tokens or more"
+        )
+        if settings["flash_attn"]:
+            yield "flash_attn is true: the code of the checkpoint then gives attention no mask, so padding is visible"
+
+
+def _minicpm(settings, groups):
+    for group in groups if settings.model_type == "minicpm" else ():
+        kind = (group.scaling or {}).get("type")
+        if kind == "longrope" and group.frequencies_long is None:
+            yield (
+                "max_position_embeddings exceeds the original length: the code of the checkpoint takes the long list at every "
+                "length, transformers the short one for short texts (rotary.scaling.longrope_list)"
+            )
+        elif kind in ("longrope", "dynamic_ntk"):
+            yield (
+                f"after a text of more than {group.scaling['original_length']} tokens the code of the checkpoint keeps its "
+                "frequencies, for shorter texts too"
+            )
 
 
 def _dynamic(settings, groups):
@@ -505,6 +548,9 @@ TRAPS = (
     _window_off,
     _window_counts,
     _longrope,
+    _qwen,
+    _telechat,
+    _minicpm,
     _dynamic,
     _squared,
     _twins,

@@ -215,11 +215,16 @@ def rows(group):
         )
     if group.temperature:
         scaled = "products and bias" if group.bias else "queries"
-        yield "temperature", "{scaled} times {rule}, a = {a:g}, f = {f:g}".format(scaled=scaled, **group.temperature)
+        yield "temperature", f"{scaled} times {rule_in_words(group.temperature)}"
     if group.norm:
         yield "norm", NORMS[group.norm]
     if group.indexer:
         yield "indexer", "{head_dim} wide, reads {layout}, rotates the {rotated} features".format(**group.indexer)
+
+
+def rule_in_words(temperature):
+    """A rule by which queries grow with their position p, then the values of its letters."""
+    return ", ".join([temperature["rule"], *(f"{name} = {temperature[name]:g}" for name in "af" if name in temperature)])
 
 
 def _rotation(group):
@@ -314,6 +319,7 @@ SCHEDULES = {
     "llama3": "Llama 3",
     "longrope": "LongRoPE",
     "dynamic_ntk": "dynamic NTK",
+    "dynamic_ntk_by_doubling": "dynamic NTK by doubling",
     "linear": "linear",
     "ntk": "NTK",
 }
