@@ -170,8 +170,8 @@ def _among(value, values):
 def _row(file, model_type):
     """The name of the row of a file: where one type has several models, that of the model with the values of the file."""
     models = FAMILIES.get(model_type, UNKNOWN).get("variants", {})
-    found = (name for name, values in models.items() if all(file.get(key) == value for key, value in values.items()))
-    return next(found, model_type)
+    fits = lambda key, value: file.get(key) is not None if value == "given" else file.get(key) == value  # noqa: E731
+    return next((name for name, values in models.items() if all(map(fits, values, values.values()))), model_type)
 
 
 def _undecided(file, row):
@@ -179,7 +179,10 @@ def _undecided(file, row):
     models = family(row).get("variants", {})
     asked = list(dict.fromkeys(key for values in models.values() for key in values))
     of_file = ", ".join(f"{key} {shown(file.get(key))}" for key in asked)
-    known = "; ".join(f"{name} has {', '.join(map(str, values.values()))}" for name, values in models.items())
+    known = "; ".join(
+        f"{name} has {', '.join(f'a {key}' if value == 'given' else str(value) for key, value in values.items())}"
+        for name, values in models.items()
+    )
     return f"the file has {of_file}; {known}; no other key says which of these models it is" if models else None
 
 

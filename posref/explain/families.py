@@ -29,9 +29,9 @@ A row says what a configuration does not: `like` another row, then what differs.
                 repository and path; classes: its model classes; defaults: what its configuration has where a file has no
                 such key; names: {other name of a key: its name}; unused: keys that do not
                 reach its layers
-    variants    {row: {key: value}}, where models of one type differ and no key says how: a file with all values of a model has
-                the row of this model; a file without is not described
-    ntk_length  TeleChat: the length from which its NTK factor is counted
+    variants    {row: {key: value, or "given" for any}}, where models of one type differ and no key says how: a file with all
+                values of a model has the row of this model; a file without is not described
+    ntk_length  TeleChat: the length from which its NTK factor is counted, or its key
     generate    the positions in generate(), where they are not those of transformers
     mask_if     a key of the file that hides earlier keys in a way that is not described
     rows        the rule by which a token chooses its row of a learned table: a name in posref.explain.positions.ROWS. Without
@@ -2028,6 +2028,7 @@ FAMILIES |= {
     "telechat": {
         "encoding": None,
         "variants": {
+            "telechat 2": {"base_seqlen": "given"},
             "telechat 7B": {"hidden_size": 4096, "n_layer": 30},
             "telechat 12B": {"hidden_size": 5120, "n_layer": 38},
         },
@@ -2039,7 +2040,6 @@ FAMILIES |= {
         "parameters": "telechat",
         "ntk_length": 4096,
         "asks": False,
-        "only": {"base_seqlen": (None,)},
         "code": {
             "file": "models/7B/modeling_telechat.py of Tele-AI/Telechat",
             "classes": "TelechatModel TelechatForCausalLM",
@@ -2070,6 +2070,16 @@ FAMILIES["telechat 12B"] = {
     "like": "telechat 7B",
     "ntk_length": 8192,
     "code": {**FAMILIES["telechat 7B"]["code"], "file": "models/12B/modeling_telechat.py of Tele-AI/Telechat"},
+}
+FAMILIES["telechat 2"] = {
+    "like": "telechat 7B",
+    "ntk_length": "base_seqlen",
+    "key_heads": "read",
+    "code": {
+        **FAMILIES["telechat 7B"]["code"],
+        "file": "model/115B/modeling_telechat.py of Tele-AI/TeleChat2",
+        "classes": "TelechatModel TelechatForCausalLM Telechat2ForCausalLM",
+    },
 }
 OWN_HEAD_DIM = "deit dinov2 dinov2_with_registers ijepa pixio radio vit vit_mae vit_msn"
 FAMILIES |= {name: {**FAMILIES[name], "head": "head_dim"} for name in OWN_HEAD_DIM.split()}

@@ -333,9 +333,15 @@ def _qwen(settings):
     return found | {"partial_rotary_factor": settings["rotary_pct"]}
 
 
+def ntk_length(settings):
+    """The length from which TeleChat counts its NTK factor."""
+    rule = settings.family["ntk_length"]
+    return settings.count(rule) if isinstance(rule, str) else rule
+
+
 def _telechat(settings):
     """Texts of up to training_seqlen tokens all have the factor of this length (get_ntk_alpha of modeling_telechat.py)."""
-    factor = 2 ** math.ceil(math.log2(settings.count("training_seqlen") / settings.family["ntk_length"]) + 1) - 1
+    factor = 2 ** math.ceil(math.log2(settings.count("training_seqlen") / ntk_length(settings)) + 1) - 1
     return {"rope_theta": 10000.0} | ({"rope_type": "ntk_alpha", "alpha": factor} if factor > 1 else {"rope_type": "default"})
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from posref.explain import swin_layers
 from posref.explain.configuration import ELSEWHERE, ROTARY, fields, shown
+from posref.explain.parameters import ntk_length
 from posref.explain.rotary_layers import turned_width
 
 # a key about position, at any depth; beside these, all that stands in rotary parameters
@@ -345,10 +346,12 @@ def _qwen(settings, groups):
 
 def _telechat(settings, groups):
     if settings.family.get("parameters") == "telechat":
-        n, first = settings.count("training_seqlen"), settings.family["ntk_length"]
+        n, after = settings.count("training_seqlen"), "each later token has those of its own length, cached keys keep theirs"
+        if settings.row != "telechat 2":
+            after = f"the code of the checkpoint fails at a token after a cache of {n} tokens or more"
         yield (
-            f"a text of n > {n} tokens, read at once, has scaling.ntk with factor 2^ceil(log2(n / {first}) + 1) - 1 and "
-            f"magnitude 0.1 ln(n / {n}) + 1; the code of the checkpoint fails at a token after a cache of {n} tokens or more"
+            f"a text of n > {n} tokens has scaling.ntk with factor 2^ceil(log2(n / {ntk_length(settings)}) + 1) - 1 and "
+            f"magnitude 0.1 ln(n / {n}) + 1; {after}"
         )
         if settings["flash_attn"]:
             yield "flash_attn is true: the code of the checkpoint then gives attention no mask, so padding is visible"

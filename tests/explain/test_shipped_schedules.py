@@ -1,7 +1,8 @@
 """Qwen 1, TeleChat and MiniCPM: frequencies by the length of a text. The code of their checkpoints was run, and gave these.
 
 modeling_qwen.py: zhangningboo/Qwen-7B@ffe04dd7, of the checkpoint Qwen/Qwen-7B, and mapengAdam/qianwen-72B, the same
-modeling_telechat.py: Tele-AI/Telechat/models/7B, models/12B and models/12B-V2
+modeling_telechat.py: Tele-AI/Telechat/models/7B, models/12B and models/12B-V2, Tele-AI/TeleChat2/model/115B
+modeling_telechat2.py: Tele-AI/TeleChat2/llama_factory_training
 modeling_minicpm.py: oshersidi/OCD@421d5cd7ea (MiniCPM-2B), wxthu/nas_tuner@fa57d0ce91 (MiniCPM4)
 """
 
@@ -18,6 +19,7 @@ from tests.every import every
 from tests.explain.test_configs import BY_NAME
 
 QWEN, TELECHAT = BY_NAME["Qwen-14B-Chat"]["config"], BY_NAME["TeleChat_7B"]["config"]
+TELECHAT_2 = TELECHAT | {"hidden_size": 8192, "n_head": 64, "n_layer": 96, "num_key_value_heads": 8}  # 115B
 TELECHAT_12B = TELECHAT | {"hidden_size": 5120, "n_layer": 38}
 MINICPM = BY_NAME["mlc_minicpm_2b"]["config"]
 MINICPM_4 = BY_NAME["mllm_minicpm4_config_minicpm4"]["config"] | {"model_type": "minicpm"}
@@ -87,7 +89,15 @@ def test_telechat_has_a_static_factor_that_its_code_holds():
     close(one(TELECHAT | {"training_seqlen": 4096})["frequencies"], by_base(1e4, 128))
     assert (len(seven["indices"]), seven["kv_heads"], seven["softmax_scale"]) == (30, 32, 128**-0.5)
     assert [group["magnitude"] for group in (seven, twelve)] == [1, 1]
-    assert explain(TELECHAT | {"hidden_size": 2048})["layers"] == explain(TELECHAT | {"base_seqlen": 8192})["layers"] == []
+    (entry,) = explain(TELECHAT | {"hidden_size": 2048})["unsupported"]
+    assert "telechat 2 has a base_seqlen; telechat 7B has 4096, 30; telechat 12B has 5120, 38" in entry["why"]
+
+
+@every([(8192, 1), (4096, 3), (2048, 7)])
+def test_telechat_2_reads_the_length_of_its_factor(base_seqlen, factor):
+    group = one(TELECHAT_2 | {"base_seqlen": base_seqlen})
+    assert (group["heads"], group["kv_heads"], len(group["indices"])) == (64, 8, 96)
+    close(group["frequencies"], by_base(1e4 * factor ** (128 / 126), 128))
 
 
 @every([(100, 1), (65536, 1), (65537, 1 + 4 / 65536), (131072, 5), (200000, 4 * 200000 / 65536 - 3)])
