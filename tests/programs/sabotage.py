@@ -43,9 +43,10 @@ EQUIVALENT = {
     "row_maximum: axis dropped from scores.min(keepdims=True)": "any number below the largest of the row will do",
     "gather_rows: axis dropped from np.take_along_axis(spread, index)": "the last axis is numpy's default",
     "tables: threads dropped from tables(m[far], theta)": "threads change no bit, and rows far away are few",
-    "_sum: out[...] = 2 * out": "out is zero before",
-    "_interleaved_past_caches: out[...] = 2 * out": "all of out is written, and none of it is read",
-    "_half_past_caches: out[...] = 2 * out": "all of out is written, and none of it is read",
+    "_sum: out[...] = out / 2": "out is zero before",
+    "_interleaved_past_caches: out[...] = out / 2": "all of out is written, and none of it is read",
+    "_half_past_caches: out[...] = out / 2": "all of out is written, and none of it is read",
+    "_extend: rows[...] = rows / 2": "all of rows is written, and none of it is read",
     "_farthest: return np.trunc(..)": "whole numbers have no fraction",
     "_ends: return np.trunc(..)": "whole numbers have no fraction",
     "_ascend: return np.trunc(..)": "truth values have no fraction",
@@ -133,8 +134,9 @@ def _returns(root, arrays):
 def _writes(root, arrays):
     for a in arrays:
         changed = copy.deepcopy(root)
-        changed.body[0].body.insert(0, ast.parse(f"{a}[...] = 2 * {a}").body[0])
-        yield "write", (f"{a}[...] = 2 * {a}", changed)
+        written = f"{a}[...] = {a} / 2"  # twice what empty memory holds could overflow, which is noticed by chance
+        changed.body[0].body.insert(0, ast.parse(written).body[0])
+        yield "write", (written, changed)
 
 
 def _keywords(root):
