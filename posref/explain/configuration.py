@@ -188,8 +188,7 @@ def _undecided(file, row):
 
 def record(name):
     """What a class has where a file lacks a key: the class in transformers, or in the code that ships with checkpoints."""
-    row = family(name)
-    return row.get("code") or facts().get(FAMILIES.get(name, UNKNOWN).get("class", name), {})
+    return {**facts().get(FAMILIES.get(name, UNKNOWN).get("class", name), {}), **family(name).get("code", {})}
 
 
 def source_file(settings):

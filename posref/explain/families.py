@@ -24,7 +24,8 @@ A row says what a configuration does not: `like` another row, then what differs.
                 key that counts later keys, and what is added to it; usual: the width where the file has no such key
     stretched   kinds whose patches are counted so that the columns of the picture have the places of those of one window
     nope        which kinds do not rotate, or the key of a list
-    class       the type whose code transformers has, where transformers has no type of this name
+    class       the type whose code transformers has, where transformers has no type of this name; with `code`, the class that
+                the classes of this code inherit from
     code        of a type that transformers does not have: the code that ships with its checkpoints, which was read. file: its
                 repository and path; classes: its model classes; defaults: what its configuration has where a file has no
                 such key; names: {other name of a key: its name}; unused: keys that do not
@@ -2092,3 +2093,110 @@ DECODERS = (  # which are encoders without is_decoder
     "roc_bert roformer xlm-roberta xlm-roberta-xl xmod megatron-bert rembert"
 )
 FAMILIES |= {name: {**FAMILIES[name], "decoder_if": "is_decoder"} for name in DECODERS.split()}
+FAMILIES |= {  # whose code ships with the checkpoint, and is like that of Llama
+    "deepseek": {
+        "like": "llama",
+        "head": "hidden",
+        "parameters": "linear_or_dynamic",
+        "generate": "position_ids.padded(mask, filler=1)",
+        "only": {"rope_parameters": (None,)},
+        "code": {
+            "file": "modeling_deepseek.py of deepseek-moe-16b-base",
+            "classes": "DeepseekModel DeepseekForCausalLM DeepseekForSequenceClassification",
+            "defaults": {
+                **{"hidden_size": 4096, "num_hidden_layers": 30, "num_attention_heads": 32, "num_key_value_heads": 32},
+                **{"max_position_embeddings": 2048, "rope_theta": 10000.0, "rope_scaling": None},
+            },
+        },
+    },
+    "stablelm_epoch": {
+        "like": "partial",
+        "head": "hidden",
+        "generate": "position_ids.padded(mask, filler=1)",
+        "only": {"rope_parameters": (None,), "rope_scaling": (None,)},
+        "code": {
+            "file": "modeling_stablelm_epoch.py of stable-code-3b",
+            "classes": "StableLMEpochModel StableLMEpochForCausalLM",
+            "defaults": {
+                **{"hidden_size": 2560, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32},
+                **{"max_position_embeddings": 4096, "rope_theta": 10000.0, "partial_rotary_factor": 0.25},
+            },
+            "names": {"rope_pct": "partial_rotary_factor"},
+            "unused": "rotary_scaling_factor num_heads",
+        },
+    },
+    "codeshell": {
+        "like": "deepseek",
+        "forward": "position_ids.padded(mask, filler=1)",
+        "only": {
+            **{"rope_parameters": (None,), "rope_theta": (None,)},
+            **{"position_embedding_type": ("rope",), "group_query_attention": (True,)},
+        },
+        "code": {
+            "file": "modeling_codeshell.py of CodeShell-7B-Chat-int4",
+            "classes": "CodeShellModel CodeShellForCausalLM CodeShell4bitForCausalLM",
+            "defaults": {
+                **{"hidden_size": 4096, "num_hidden_layers": 42, "num_attention_heads": 32, "num_key_value_heads": 1},
+                **{"max_position_embeddings": 8192, "rope_scaling": None},
+                **{"position_embedding_type": "learned_absolute", "group_query_attention": True},
+            },
+            "names": {
+                **{"n_embd": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads"},
+                **{"n_positions": "max_position_embeddings", "num_query_groups": "num_key_value_heads"},
+            },
+            "unused": "max_sequence_length scale_attn_weights pre_allocate_kv_cache pad_key_length",
+        },
+    },
+    "llada": {
+        "like": "llama",
+        "head": "hidden",
+        "norm": "before",
+        "norm_if": "attention_layer_norm",
+        "causal": False,
+        "sees": {"": "padding is visible too: the attention is given no mask (modeling_llada.py)"},
+        "only": {
+            **{"rope": (True,), "alibi": (False,), "multi_query_attention": (None,)},
+            **{"rope_parameters": (None,), "rope_scaling": (None,), "head_dim": (None,)},
+        },
+        "code": {
+            "file": "modeling_llada.py of LLaDA-8B-Instruct",
+            "classes": "LLaDAModel LLaDAModelLM",
+            "defaults": {
+                **{"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "num_key_value_heads": None},
+                **{"max_position_embeddings": 1024, "rope_theta": 10000.0, "rope": False, "alibi": False},
+                **{"attention_layer_norm": False, "multi_query_attention": None},
+            },
+            "names": {
+                **{"d_model": "hidden_size", "n_layers": "num_hidden_layers", "n_heads": "num_attention_heads"},
+                **{"n_kv_heads": "num_key_value_heads", "max_sequence_length": "max_position_embeddings"},
+            },
+            "unused": "alibi_bias_max rope_full_precision attention_layer_norm_with_affine activation_type bias_for_layer_norm "
+            "block_group_size block_type flash_attention include_bias include_qkv_bias init_fn input_emb_norm layer_norm_type "
+            "layer_norm_with_affine mlp_hidden_size precision scale_logits weight_tying",
+        },
+    },
+    "mimo": {
+        "like": "qwen2",
+        "class": "qwen2",
+        "only": {"use_mrope": (None, False)},
+        "code": {
+            "file": "modeling_mimo.py of MiMo-7B, whose layers are those of Qwen2 in transformers",
+            "classes": "MiMoModel MiMoForCausalLM",
+        },
+    },
+    "moonvit": {
+        "like": "axial",
+        "layout": "interleaved",
+        "head": "hidden",
+        "axes": "wh_alternating",
+        "input": "learned",
+        "only": {"rope_theta": (None,)},
+        "code": {
+            "file": "modeling_kimi_vl.py of Kimi-VL-A3B-Instruct",
+            "classes": "MoonVitPretrainedModel",
+            "defaults": {"hidden_size": 1152, "num_hidden_layers": 27, "num_attention_heads": 16, "patch_size": 14},
+            "rope_type": "axial",
+            "unused": "init_pos_emb_height init_pos_emb_width merge_kernel_size",
+        },
+    },
+}

@@ -45,6 +45,7 @@ BY_THE_MASK = {
     "aimv2_text_model": "not described: earlier tokens only where attention_mask is given, as tokenizers give it; without it "
     "all tokens see each other (modeling_aimv2.py)",
 }
+OWN_MASK = "not described: causal_attn is false, which code that ships with the checkpoint reads"
 # modules of transformers whose vision layers are given several pictures as one row: get_vision_cu_seqlens of vision_utils.py
 PACKED = (
     "cohere_compass cosmos3_edge dots3_note ernie4_5_vl_moe exaone4_5 glm4v glm4v_moe glm5_next glm_image glm_ocr hunyuan_vl "
@@ -55,7 +56,7 @@ SEGMENTS = {
     **dict.fromkeys(PACKED.split(), "patches of one picture, or of one frame of a video, see each other"),
     "kimi_k25": "patches of one picture, or of one video, see each other",
     "minimax_m3_vl": "patches of one picture, or of one video, see each other",
-    "pixtral": "patches of one picture see each other",
+    **dict.fromkeys(("moonvit", "pixtral"), "patches of one picture see each other"),
 }
 # modules whose layers also attend to an encoder where add_cross_attention is set
 CROSSING = [
@@ -120,6 +121,8 @@ def described(settings, group):
     undecided = {**BLOCKS, **BY_THE_MASK}
     if settings.model_type in undecided:
         found = replace(found, causal=None, mask_unknown=undecided[settings.model_type])
+    if found.causal and settings["causal_attn"] is False:
+        found = replace(found, causal=None, mask_unknown=OWN_MASK)
     if settings.model_type == "mllama_text_model" and found.kind == "cross_attention":
         found = replace(found, causal=None, mask_unknown=IMAGES_DECIDE)
     if settings.model_type == "deepseek_v4":
@@ -151,7 +154,7 @@ def _segment(settings, group):
     if group.kind == "window_attention":
         side = _window_side(settings)
         return {"segment": f"patches of one window of {side} x {side} see each other", "window_side": side}
-    return {"segment": SEGMENTS.get(settings.facts["module"])}
+    return {"segment": SEGMENTS.get(settings.facts.get("module", settings.model_type))}
 
 
 def _decoder(settings, group):

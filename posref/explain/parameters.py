@@ -300,6 +300,14 @@ def _filled(settings, kinds):
     return {kind: _standard(settings, usual[kind] | (found.get(kind) or {}), flat=False) | NESTED for kind in kinds}
 
 
+def _linear_or_dynamic(settings, kinds):
+    """The code of the checkpoint reads `type` and `factor` alone, and refuses other types."""
+    given = _dictionary(settings, "rope_scaling")
+    if given is not None and (set(given) != {"type", "factor"} or given["type"] not in ("linear", "dynamic")):
+        raise settings.error(f"rope_scaling is {shown(given)}, expected type linear or dynamic, and a factor")
+    return _flat(settings, kinds)
+
+
 def _ultrabert(settings, kinds):
     return _as_given(settings, kinds, 10000.0)  # whatever the file says beside the dictionary
 
@@ -402,6 +410,7 @@ RULES = {
     "step3p5": _step3p5,
     "ultrabert": _ultrabert,
     "filled": _filled,
+    "linear_or_dynamic": _linear_or_dynamic,
     "axial": _axial,
     "qwen": _alike(_qwen),
     "telechat": _alike(_telechat),

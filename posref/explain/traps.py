@@ -189,7 +189,7 @@ def _no_base(settings, groups):
     if _rotary(groups) and not inside and not any(settings.file.get(key) is not None for key in keys):
         bases = ", ".join(sorted({f"{group.base:g}" for group in _rotary(groups) if group.base}))
         rule = settings.family.get("parameters")
-        if rule in (*FIXED, "fixed"):
+        if rule in (*FIXED, "fixed") or settings.family.get("only", {}).get("rope_theta") == (None,):
             yield f"the base {bases} is fixed in the code of {FIXED.get(rule, settings.model_type)}; no key changes it"
         else:
             who = settings.facts.get("file", "transformers")
@@ -357,8 +357,8 @@ def _telechat(settings, groups):
             yield "flash_attn is true: the code of the checkpoint then gives attention no mask, so padding is visible"
 
 
-def _minicpm(settings, groups):
-    for group in groups if settings.model_type == "minicpm" else ():
+def _kept_frequencies(settings, groups):
+    for group in groups if settings.family.get("parameters") in ("minicpm", "linear_or_dynamic") else ():
         kind = (group.scaling or {}).get("type")
         if kind == "longrope" and group.frequencies_long is None:
             yield (
@@ -553,7 +553,7 @@ TRAPS = (
     _longrope,
     _qwen,
     _telechat,
-    _minicpm,
+    _kept_frequencies,
     _dynamic,
     _squared,
     _twins,

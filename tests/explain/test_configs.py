@@ -22,7 +22,7 @@ ANSWERED = [record for record in RECORDS if "transformers" in record]
 BY_NAME = {record["name"]: record for record in RECORDS}
 # why transformers has a table or a layer more than is explained, or less
 UNUSED = {"deepseek-ai__DeepSeek-V4-Pro", "sgl-project__DeepSeek-V4-Pro-FP8"}  # a table for sliding layers, and no such layer
-NOT_BUILT = {"maxtext_qwen3_omni_30b_a3b"}  # its encoders were not among the modules that were recorded
+NOT_BUILT = {"LocateAnything", "maxtext_qwen3_omni_30b_a3b"}  # their encoders were not among the modules that were recorded
 OF_A_MERGER = {"MiniCPMV4_6"}  # one attention that merges patches
 REFUSED = {  # seven files without a type, and one whose rope_scaling is a number, which transformers refuses too
     *("DeBERTa_deberta_base", "NEZHA-TensorFlow_nezha_bert_base_rel_config_vocab_100503", "mllm_llama_config_tiny_llama"),
