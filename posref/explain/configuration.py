@@ -111,8 +111,9 @@ class Settings:
         if word != "absolute" and "rope" not in word and "rotary" not in word:
             return False
         sizes = {"hidden_size", "num_attention_heads", "num_hidden_layers"} <= set(self.file)
-        unknown = not self.facts or bool(self.doubt)
-        return unknown and "variants" not in family(self.row) and based and sizes and "qk_rope_head_dim" not in self.file
+        own = "variants" in family(self.row) or ("file" in self.facts and self._other())  # code that reads other keys
+        unknown = not own and (not self.facts or bool(self.doubt))
+        return unknown and based and sizes and "qk_rope_head_dim" not in self.file
 
     def __getitem__(self, key):
         key = self.names.get(key, key)
@@ -203,9 +204,9 @@ def source_file(settings):
 def _doubt(file, model_type, record):
     """Why a file is not of the model that its type names, in words; None where nothing says so."""
     names, embedding = _classes_named(file), file.get("position_embedding_type")
-    if record and family(model_type)["encoding"] == "learned" and embedding not in (None, "absolute"):
-        return f"position_embedding_type is {shown(embedding)}, and {model_type} of transformers 5.23.0 has a learned table"
     of = record.get("file", f"{model_type} in transformers 5.23.0")
+    if record and family(model_type)["encoding"] == "learned" and embedding not in (None, "absolute"):
+        return f"position_embedding_type is {shown(embedding)}, and {of} has a learned table"
     known = set(map(_plain, (record.get("classes") or classes().get(record.get("module"), "")).split()))
     bodies = set(map(_body, known))
     for key, name in names if known else ():

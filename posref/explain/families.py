@@ -28,8 +28,7 @@ A row says what a configuration does not: `like` another row, then what differs.
                 the classes of this code inherit from
     code        of a type that transformers does not have: the code that ships with its checkpoints, which was read. file: its
                 repository and path; classes: its model classes; defaults: what its configuration has where a file has no
-                such key; names: {other name of a key: its name}; unused: keys that do not
-                reach its layers
+                such key; names: {other name of a key: its name}; unused: keys that do not reach its layers
     variants    {row: {key: value, or "given" for any}}, where models of one type differ and no key says how: a file with all
                 values of a model has the row of this model; a file without is not described
     ntk_length  TeleChat: the length from which its NTK factor is counted, or its key
@@ -268,6 +267,11 @@ RG_LRU: dict[str, Any] = {
 }
 DOTS3_WIDTHS = {"head_dim": 256, "qk_nope_head_dim": 192, "qk_rope_head_dim": 64}
 LLAMA4_ROPE = {"factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False, "original_max_position_embeddings": 4096}
+SIZES = {  # of Baichuan
+    "7B": {"hidden_size": 4096, "num_hidden_layers": 32},
+    "13B": {"hidden_size": 5120, "num_hidden_layers": 40},
+}
+OLD_TOKENS = "position_ids.padded(mask, filler=1)"  # of generate() in transformers 4
 TASKS = ("CausalLM", "SequenceClassification", "TokenClassification", "QuestionAnswering")
 GEMMA4_ROPE = {
     "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
@@ -1917,6 +1921,7 @@ FAMILIES |= {
         "parameters": "fixed",
         "asks": False,
         "cached": "arange(n)",
+        "only": {"rope_parameters": (None,)},
         "code": {
             "file": "modelling_RW.py of falcon-7b-instruct",
             "classes": f"RWModel {' '.join(f'RWFor{task}' for task in TASKS)}",
@@ -1930,6 +1935,7 @@ FAMILIES |= {
     "bailing_moe": {
         "like": "llama",
         "parameters": "bailing_moe",
+        "generate": OLD_TOKENS,
         "only": {"rope_parameters": (None,)},
         "code": {
             "file": "models/modeling_bailing_moe.py of inclusionAI/Ling",
@@ -1945,6 +1951,7 @@ FAMILIES |= {
         "like": "partial",
         "norm": "before",
         "norm_if": "use_qk_norm",
+        "generate": OLD_TOKENS,
         "only": {"rope_parameters": (None,)},
         "code": {
             "file": "models/modeling_bailing_moe_v2.py of inclusionAI/Ling-V2",
@@ -1971,19 +1978,18 @@ FAMILIES |= {
     },
     "baichuan": {
         "encoding": None,
-        "variants": {
-            "baichuan 7B": {"hidden_size": 4096, "num_hidden_layers": 32},
-            "baichuan 13B": {"hidden_size": 5120, "num_hidden_layers": 40},
-        },
+        "variants": {f"baichuan {name}": sizes for name, sizes in SIZES.items()},
     },
     "baichuan 7B": {
         "like": "llama",
         "head": "hidden",
         "parameters": "fixed",
+        "generate": OLD_TOKENS,
+        "only": {"rope_parameters": (None,)},
         "code": {
             "file": "modeling_baichuan.py of Baichuan-7B",
             "classes": "BaichuanModel BaiChuanForCausalLM BaichuanForCausalLM",
-            "defaults": {"num_attention_heads": 32, "max_position_embeddings": 4096},
+            "defaults": {"num_attention_heads": 32, "max_position_embeddings": 4096, **SIZES["7B"]},
             "unused": "model_max_length",
         },
     },
@@ -1992,7 +1998,7 @@ FAMILIES |= {
         "code": {
             "file": "modeling_baichuan.py of Baichuan-13B",
             "classes": "BaichuanModel BaichuanForCausalLM",
-            "defaults": {"num_attention_heads": 40},
+            "defaults": {"num_attention_heads": 40, **SIZES["13B"]},
             "unused": "model_max_length max_position_embeddings",
         },
     },
@@ -2054,7 +2060,7 @@ FAMILIES |= {
         "like": "llama",
         "head": "hidden",
         "parameters": "minicpm",
-        "generate": "position_ids.padded(mask, filler=1)",
+        "generate": OLD_TOKENS,
         "mask_if": "sparse_config",
         "code": {
             "file": "modeling_minicpm.py of MiniCPM-2B and MiniCPM4",

@@ -13,7 +13,7 @@ from importlib import resources
 from posref import _require
 from posref.explain import diffusers, gguf, native
 from posref.explain.configuration import facts, shown
-from posref.explain.families import FAMILIES
+from posref.explain.families import FAMILIES, UNKNOWN
 
 LARGEST = 4 << 20  # bytes; the labels of ImageNet-21k, twice, make a configuration of about 2 MB
 # levels, keys and inner lists of a whole configuration, characters of a path, and elements of one list: released
@@ -94,7 +94,7 @@ def _from_file(path):
         raise ValueError("the name of the file holds a null character; no file has such a name")
     if not os.path.exists(path) and model(path):
         return models()[model(path)]["config"]
-    if not os.path.exists(path) and path in facts():
+    if not os.path.exists(path) and (path in facts() or {"code", "variants"} & {*FAMILIES.get(path, UNKNOWN)}):
         return {"model_type": path, "posref_without_file": _near(path)}  # a trap says so
     if os.path.isdir(path):
         inside = os.path.join(path, "config.json")

@@ -65,6 +65,19 @@ def test_rotations(config, layers, width, head, base, heads, key_heads):
     np.testing.assert_allclose(group["frequencies"], [base ** (-2 * t / width) for t in range(width // 2)], rtol=1e-13)
 
 
+def test_generate_gives_padding_the_position_1():
+    """prepare_inputs_for_generation of Baichuan 7B and Ling; the module of the first Falcon takes no positions."""
+    asked = {one(config)["positions"]["generate"] for config in (BAICHUAN_7B, LING_LITE, {"model_type": "bailing_moe_v2"})}
+    assert asked == {"position_ids.padded(mask, filler=1)"}
+    assert one(FALCON_7B)["positions"]["generate"] is one(BAICHUAN_13B)["positions"]["generate"] is None
+
+
+def test_names_of_types():
+    assert explanation("bailing_moe_v2").layers == explanation({"model_type": "bailing_moe_v2"}).layers
+    assert any("Ling-V2 takes 600000 from its class" in trap for trap in explanation("bailing_moe_v2").traps)
+    assert len(explanation("baichuan 13B").layers[0].indices) == 40
+
+
 def test_alibi_of_falcon_counts_tokens_and_of_baichuan_places():
     """Falcon adds it before it scales the scores."""
     falcon, baichuan = one(FALCON_7B | {"alibi": True}), one(BAICHUAN_13B)
@@ -101,7 +114,8 @@ def test_yarn_of_ling(scaling, magnitude):
 def test_what_ling_does_not_read():
     with pytest.raises(ValueError, match="expected type linear, dynamic or yarn, and a factor"):
         explain(LING_LITE | {"rope_scaling": {"rope_type": "yarn", "factor": 8.0}})
-    assert explain(LING_LITE | {"rope_parameters": {"rope_theta": 5e5}})["layers"][0]["layout"] is None
+    assert explain(LING_LITE | {"rope_parameters": {"rope_theta": 5e5}})["layers"] == []
+    assert explain(LING_LITE | {"is_causal": False})["layers"][0]["causal"] is True
     assert explain(LING_LITE | {"rope_scaling": YARN | {"truncate": False}})["unread"] == ["rope_scaling.truncate"]
 
 
