@@ -2115,6 +2115,20 @@ FAMILIES |= {  # whose code ships with the checkpoint, and is like that of Llama
             },
         },
     },
+    "internlm": {
+        "like": "llama",
+        "head": "hidden",
+        "parameters": "internlm",
+        "asks": False,
+        "only": {key: (None,) for key in ("rope_parameters", "rope_scaling", "rope_theta", "num_key_value_heads", "head_dim")},
+        "code": {
+            "file": "modeling_internlm.py of InternLM/InternLM",
+            "classes": "InternLMModel InternLMForCausalLM InternLMForSequenceClassification",
+            "defaults": {
+                **{"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "max_position_embeddings": 2048}
+            },
+        },
+    },
     "stablelm_epoch": {
         "like": "partial",
         "head": "hidden",

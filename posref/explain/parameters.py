@@ -308,6 +308,17 @@ def _linear_or_dynamic(settings, kinds):
     return _flat(settings, kinds)
 
 
+def _internlm(settings, kinds):
+    """Its later code reads `rotary`; the earlier one has no such key, and the base 10000."""
+    given = _dictionary(settings, "rotary") or {"type": "origin", "base": 10000.0}
+    if given.get("type") not in ("origin", "dynamic") or given.get("base") is None:
+        raise settings.error(f"rotary is {shown(given)}, expected type origin or dynamic, and a base")
+    found = {"rope_type": "default", "rope_theta": given["base"]}
+    if given["type"] == "dynamic":
+        found |= {"rope_type": "dynamic", "factor": given.get("scaling_factor", 1.0)}
+    return dict.fromkeys(kinds, found)
+
+
 def _ultrabert(settings, kinds):
     return _as_given(settings, kinds, 10000.0)  # whatever the file says beside the dictionary
 
@@ -410,6 +421,7 @@ RULES = {
     "step3p5": _step3p5,
     "ultrabert": _ultrabert,
     "filled": _filled,
+    "internlm": _internlm,
     "linear_or_dynamic": _linear_or_dynamic,
     "axial": _axial,
     "qwen": _alike(_qwen),

@@ -186,12 +186,14 @@ def _no_base(settings, groups):
         "global_rope_theta",
         "local_rope_theta",
         "compress_rope_theta",
+        "rotary",
     )
     inside = any("rope_theta" in values for _, values in _dictionaries(settings))
     if _rotary(groups) and not inside and not any(settings.file.get(key) is not None for key in keys):
         bases = ", ".join(sorted({f"{group.base:g}" for group in _rotary(groups) if group.base}))
         rule = settings.family.get("parameters")
-        if rule in (*FIXED, "fixed") or settings.family.get("only", {}).get("rope_theta") == (None,):
+        unread = settings.family.get("only", {}).get("rope_theta") == (None,) and rule != "internlm"
+        if rule in (*FIXED, "fixed") or unread:
             yield f"the base {bases} is fixed in the code of {FIXED.get(rule, settings.model_type)}; no key changes it"
         else:
             who = settings.facts.get("file", "transformers")
@@ -357,6 +359,14 @@ def _telechat(settings, groups):
         )
         if settings["flash_attn"]:
             yield "flash_attn is true: the code of the checkpoint then gives attention no mask, so padding is visible"
+
+
+def _internlm(settings, groups):
+    if settings.family.get("parameters") == "internlm" and settings["rotary"] is None:
+        yield (
+            "the file has no rotary: in longer texts the code of November 2023 then has dynamic NTK with factor 1, and "
+            "it counts padding whatever position_ids says; the earlier code keeps these frequencies and reads position_ids"
+        )
 
 
 def _kept_frequencies(settings, groups):
@@ -555,6 +565,7 @@ TRAPS = (
     _longrope,
     _qwen,
     _telechat,
+    _internlm,
     _kept_frequencies,
     _dynamic,
     _squared,

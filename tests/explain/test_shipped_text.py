@@ -2,6 +2,7 @@
 
 Modeling files, and configurations beside them or of tests/explain/configs.json:
 deepseek: yellowtree123/Deterministic-Differentiable-Pruning/deepseek-moe-16b-base@a373238bcc
+internlm: InternLM/InternLM/tools/transformers@68d6abc64a, and its internlm_model@095ebfff9d
 stablelm_epoch: Zumwaltboi68/stable-code-3b@7c4583da0a; codeshell: wwnaitang/CodeShell-7B-Chat-int4@a280a3acd9
 llada: radi-cho/reasoning-diffusion/LLaDA-8B-Instruct@ddc7b2abb4; mimo: jj8127/mimo_kor@1bdf82cea2
 """
@@ -33,11 +34,13 @@ MIMO |= {"num_attention_heads": 32, "num_hidden_layers": 36, "num_key_value_head
 MIMO |= {"max_position_embeddings": 32768, "sliding_window": 32768, "use_sliding_window": False, "max_window_layers": 36}
 DEEPSEEK = BY_NAME["deepseek-moe-16b-base"]["config"]
 DYNAMIC = {"type": "dynamic", "factor": 2.0}
+INTERNLM = BY_NAME["mlc_internlm"]["config"]
 
 ROTATIONS = [  # file, layers, rotated width, width of a head, base, query heads, key heads, filler of padding in generate()
     (DEEPSEEK, 28, 128, 128, 1e4, 16, 16, 1),
     (STABLE_CODE, 32, 20, 80, 1e6, 32, 32, 1),
     (CODESHELL, 42, 128, 128, 1e4, 32, 8, 1),
+    (INTERNLM, 32, 128, 128, 1e4, 32, 32, None),
     (LLADA, 32, 128, 128, 5e5, 32, 32, None),
     (MIMO, 36, 128, 128, 64e4, 32, 8, 0),
     ({"model_type": "deepseek"}, 30, 128, 128, 1e4, 32, 32, 1),
@@ -72,8 +75,21 @@ def test_scaling():
                 explain(config | {"rope_scaling": other})
 
 
+def test_internlm_has_two_codes():
+    """The later one reads `rotary`: dynamic NTK with factor 1, if the file does not say otherwise."""
+    plain, later = (explain(INTERNLM | keys) for keys in ({}, {"rotary": {"base": 5000, "type": "dynamic"}}))
+    assert (plain["layers"][0]["scaling"], plain["layers"][0]["base"]) == (None, 10000)
+    assert any("has no rotary" in trap for trap in plain["traps"])
+    assert (later["layers"][0]["scaling"]["factor"], later["layers"][0]["base"]) == (1, 5000)
+    assert later["unread"] == later["foreign"] == []
+    assert not any("rotary" in trap or "the base" in trap for trap in later["traps"])
+    with pytest.raises(ValueError, match="expected type origin or dynamic, and a base"):
+        explain(INTERNLM | {"rotary": {"type": "yarn", "base": 1e4}})
+
+
 @every(
     [
+        (INTERNLM, {"rope_theta": 1e4}),
         (STABLE_CODE, {"rope_scaling": {"type": "linear", "factor": 2.0}}),
         (CODESHELL, {"position_embedding_type": "learned_absolute"}),
         (CODESHELL, {"group_query_attention": False}),
