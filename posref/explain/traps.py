@@ -315,7 +315,7 @@ def _window_counts(settings, groups):
 
 def _longrope(settings, groups):
     for group in groups:
-        if (group.scaling or {}).get("type") == "longrope" and settings.model_type != "minicpm":
+        if (group.scaling or {}).get("type") == "longrope" and settings.family.get("parameters") != "minicpm":
             yield (
                 f"LongRoPE has two lists: up to {group.scaling['original_length']} tokens transformers takes the short one; "
                 "other programs choose by the longest text they were started for (rotary.scaling.longrope_list)"
@@ -333,7 +333,7 @@ def _longrope(settings, groups):
 
 
 def _qwen(settings, groups):
-    if settings.model_type != "qwen":
+    if settings.family.get("parameters") != "qwen":
         return
     yield "without FlashAttention several new tokens after a cache all see each other, later ones too (modeling_qwen.py)"
     if any(group.temperature for group in groups):
@@ -375,7 +375,7 @@ def _kept_frequencies(settings, groups):
         if kind == "longrope" and group.frequencies_long is None:
             yield (
                 "max_position_embeddings exceeds the original length: the code of the checkpoint takes the long list at every "
-                "length, transformers the short one for short texts (rotary.scaling.longrope_list)"
+                "length, other programs take the short one for short texts (rotary.scaling.longrope_list)"
             )
         elif kind in ("longrope", "dynamic_ntk"):
             yield (

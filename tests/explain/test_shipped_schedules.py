@@ -71,7 +71,16 @@ def test_qwen():
     for words, keys in (("seq_length is missing", {"seq_length": None}), ("is 5120, expected 2560", {"hidden_size": 2560})):
         with pytest.raises(ValueError, match=words):
             explain(QWEN | keys)
-    assert explain(QWEN | {"visual": {"layers": 48}})["layers"] == []
+
+
+def test_nothing_is_said_of_other_code_of_the_same_type():
+    """Qwen-VL and Qwen-Audio have other masks, MiniCPM-Embedding is an encoder."""
+    explained = explain(QWEN | {"visual": {"layers": 48}})
+    assert explained["layers"] == []
+    assert len(explained["traps"]) == 1
+    explained = explain(MINICPM | {"architectures": ["MiniCPM"]})
+    assert explained["layers"][0]["layout"] is None
+    assert not any("the code of the checkpoint" in trap for trap in explained["traps"])
 
 
 def test_no_single_list_is_written_for_qwen():
@@ -119,7 +128,6 @@ def test_minicpm():
     assert explain(MINICPM | {"is_causal": False})["layers"][0]["causal"] is True  # a key that its code does not read
     with pytest.raises(ValueError, match="rope_type is 'yarn'; the code of minicpm knows linear, dynamic and longrope"):
         explain(MINICPM | {"rope_scaling": {"type": "yarn", "factor": 2.0}})
-    assert explain(MINICPM | {"architectures": ["MiniCPM"]})["layers"][0]["layout"] is None  # an encoder of the same type
 
 
 def test_longrope_of_minicpm_4():
@@ -132,6 +140,7 @@ def test_longrope_of_minicpm_4():
     group = one(lengthened)
     close(group["frequencies"], long)
     assert "frequencies_long" not in group
+    assert any("takes the long list at every length" in trap for trap in explain(lengthened)["traps"])
     assert group["magnitude"] == pytest.approx(math.sqrt(1 + math.log(4) / math.log(8192)), rel=1e-14)
     assert explain(lengthened | {"rope_scaling": lengthened["rope_scaling"] | {"factor": 9.0}})["unread"] == [
         "rope_scaling.factor"
