@@ -4,6 +4,7 @@ Every bound is a number of roundings of the arithmetic of that code times the su
 """
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 
 from posref import attention, offsets
 from posref.absolute import complex_order, floater, hierarchical, merge, sinusoidal
-from posref.relative import deberta, nezha, shaw, t5, transformer_xl, tupe
+from posref.explain import explain
+from posref.relative import alibi, deberta, nezha, shaw, t5, transformer_xl, tupe
 from posref.rotary import pope, rope
 
 FOLDER = Path(__file__).parent / "originals"
@@ -35,7 +37,7 @@ def sizes(*products):
 def test_every_file_names_its_source(name):
     source = frozen(name)["source"]
     assert all(len(commit.split(",")[0]) == 12 for commit in source.split("@")[1:])
-    assert source.count("/") >= 2
+    assert re.search(r"/.*, .*\.py", source)
 
 
 @pytest.mark.parametrize("memory", [0, 5])
@@ -196,3 +198,41 @@ def test_pope():
         assert np.abs(pope.encode(got[name], *given, layout="half") - got[f"{name}_turned"]).max() > 1e3 * bound
     last = pope.encode(got["q"][:, :, :2], *rope.tables(np.array([[[3, 4]]]), w), layout="interleaved")
     assert np.abs(last - got["last"]).max() <= bound
+
+
+FALCON = {"model_type": "RefinedWebModel", "hidden_size": 24, "n_head": 3, "n_layer": 1, "multi_query": True}
+BAICHUAN = {"model_type": "baichuan", "num_attention_heads": 3}
+YARN = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "mscale": 0.707}
+LING = {"model_type": "bailing_moe", "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16}
+LING |= {"num_hidden_layers": 1, "rope_theta": 600000.0, "rope_scaling": YARN, "max_position_embeddings": 64}
+SHIPPED = [  # file of numbers, ending of its names, configuration, heads, key heads, and what multiplies the bias
+    ("falcon", "_rope", FALCON, 3, 1, None),
+    ("falcon", "_alibi", FALCON | {"alibi": True}, 3, 1, 8**-0.5),
+    ("baichuan_7b", "", BAICHUAN | {"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32}, 1, 1, None),
+    ("baichuan_13b", "", BAICHUAN | {"hidden_size": 5120, "num_hidden_layers": 40}, 3, 3, 1.0),
+    ("bailing_moe", "", LING, 4, 2, None),
+]
+
+
+@pytest.mark.parametrize(("name", "ending", "config", "heads", "key_heads", "times"), SHIPPED)
+def test_explained_code_that_ships_with_checkpoints(name, ending, config, heads, key_heads, times):
+    """A layer attends as explained; Baichuan gives queries, keys and values one after the other, as the others do."""
+    got = frozen(name)
+    (group,) = explain(config)["layers"]
+    qkv, output = got[f"qkv{ending}"], got[f"output{ending}"]
+    n, width = len(qkv), qkv.shape[1] // (heads + 2 * key_heads)
+    q, k, values = np.split(qkv.reshape(n, -1, width).swapaxes(0, 1), [heads, heads + key_heads])
+    k, values = (np.repeat(x, heads // key_heads, axis=0) for x in (k, values))
+    bias = 0.0
+    if times is None:
+        angles = np.arange(n)[:, None] * group["frequencies"]
+        cos, sin = (group["magnitude"] * function(angles) for function in (np.cos, np.sin))
+        q, k = (rope.rotate(x, cos, sin, layout=group["layout"]) for x in (q, k))
+        assert group["softmax_scale"] == width**-0.5
+    else:
+        assert group["bias"] == {"call": "alibi.bias", "heads": heads, "form": "key", "maximum": 8}
+        bias = times * alibi.bias(np.arange(n), np.arange(n), alibi.slopes(heads), form="key")
+    scores = q @ k.swapaxes(1, 2) * width**-0.5 + bias
+    found = attention.softmax(scores, attention.causal_mask(np.arange(n), np.arange(n))) @ values
+    bound = 64 * n * U32 * np.abs(q).max() * np.abs(k).max() * np.abs(values).max()  # frequencies and slopes are float32
+    assert np.abs(found.swapaxes(0, 1).reshape(n, -1) - output).max() <= bound < 0.01

@@ -27,6 +27,10 @@ REPOSITORIES = {
     "bert4keras": ("bojone/bert4keras", "c1ae0dc5eff6", "bert4keras/layers.py"),
     "complex_order": ("iclr-complex-order/complex-order", "4c4ec2466683", "TEXT CLASSIFICATION/CNN/model_cnn/Complex_order.py"),
     "pope": ("lucidrains/PoPE-pytorch", "ee11cab0dda8", "PoPE_pytorch/pope.py"),
+    "falcon": ("WasimAkramShaikh/falcon-7b-instruct-clone", "eb410fb6ffa9", "modelling_RW.py"),
+    "baichuan_7b": ("baichuan-inc/Baichuan-7B", "6f3ef4633a90", "models/modeling_baichuan.py"),
+    "baichuan_13b": ("jrd77/Baichuan2-13B-Chat", "d022d7264467", "modeling_baichuan.py"),
+    "bailing_moe": ("inclusionAI/Ling", "5ccaeae073d6", "models/modeling_bailing_moe.py"),
 }
 TORCHDIFFEQ = ("rtqichen/torchdiffeq", "657943acefa8", "torchdiffeq")
 
@@ -293,6 +297,77 @@ def pope(path):
     last, _ = apply(layer(5), q[:, :, :2], k)
     given = {"phases": layer.bias, "positions": positions, "q": q, "k": k}
     return {**given, "q_turned": q_turned, "k_turned": k_turned, "last": last}
+
+
+def for_shipped(path, *names):
+    """Functions and classes of code that ships with a checkpoint, with what their annotations need."""
+    import torch
+
+    space = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, "math": math, "xops": None, "Cache": None}
+    configs = dict.fromkeys(("RWConfig", "BaiChuanConfig", "BaichuanConfig", "BailingMoeConfig"))
+    return take(path, *names, **space, **configs, **{name: getattr(typing, name) for name in ("Optional", "Tuple")})
+
+
+def attended(layer, tokens, width, *given, **named):
+    """The heads that a layer projects and what they attend to, before the last projection; `width` is that of a token."""
+    import torch
+
+    projections = (getattr(layer, name, None) for name in ("query_key_value", "W_pack", "dense", "o_proj"))
+    first, last = filter(None, projections)
+    hooked = kept({"qkv": first, "result": last})
+    torch.manual_seed(1)
+    layer(torch.randn(1, tokens, width).double() / 8, *given, **named)
+    return {"qkv": hooked["qkv"][0], "output": hooked["result_in"][0]}
+
+
+def falcon(path):
+    """Three heads with one key head, with a rotation and with ALiBi."""
+    import torch
+
+    helpers = "rotate_half", "RotaryEmbedding", "Linear", "_make_causal_mask"
+    kind, alibi, *_, causal = for_shipped(path, "Attention", "build_alibi_tensor", *helpers)
+    out = {}
+    for name in ("rope", "alibi"):
+        sizes = {"hidden_size": 24, "n_head": 3, "head_dim": 8, "multi_query": True, "rotary": name == "rope"}
+        layer = seeded(kind(SimpleNamespace(**sizes, bias=False, hidden_dropout=0.0, attention_dropout=0.0)))
+        bias = None if name == "rope" else alibi(torch.ones(1, 5), 3, torch.float64)
+        found = attended(layer, 5, 24, bias, causal((1, 5), torch.device("cpu"), 0))
+        out |= {f"{key}_{name}": value for key, value in found.items()}
+    return out
+
+
+def baichuan_7b(path):
+    """One head of the width of the model."""
+    import torch
+
+    kind, *_ = for_shipped(path, "Attention", "RotaryEmbedding", "rotate_half", "apply_rotary_pos_emb")
+    layer = seeded(kind(SimpleNamespace(hidden_size=128, num_attention_heads=1, max_position_embeddings=16)))
+    hidden = torch.full((4, 4), -1e300, dtype=torch.float64).triu(1)[None, None]
+    return attended(layer, 4, 128, hidden, torch.arange(4)[None])
+
+
+def baichuan_13b(path):
+    import torch
+
+    helpers = "_get_interleave", "_fill_with_neg_inf"
+    kind, mask, *_ = for_shipped(path, "BaichuanAttention", "_gen_alibi_mask", *helpers)
+    layer = seeded(kind(SimpleNamespace(hidden_size=24, num_attention_heads=3, model_max_length=16)))
+    return attended(layer, 5, 24, mask(torch.zeros(1), 3, 5).double())
+
+
+def bailing_moe(path):
+    """Four heads with two key heads, with YaRN whose magnitude is that of mscale alone."""
+    import torch
+
+    yarn = ("linear_ramp_mask", "find_correction_range", "find_correction_dim", "get_mscale")
+    rotation = "BailingMoeRotaryEmbedding", "BailingMoeYarnRotaryEmbedding", "rotate_half", "apply_rotary_pos_emb", "repeat_kv"
+    kind, *_ = for_shipped(path, "BailingMoeAttention", *rotation, *(f"yarn_{name}" for name in yarn))
+    scaling = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "mscale": 0.707}
+    sizes = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "rope_theta": 6e5}
+    config = SimpleNamespace(**sizes, rope_scaling=scaling, max_position_embeddings=64, attention_dropout=0.0)
+    config.use_bias = config.use_qkv_bias = False
+    hidden = torch.full((5, 5), -1e300, dtype=torch.float64).triu(1)[None, None]
+    return attended(seeded(kind(config, 0)), 5, 64, hidden, torch.arange(5)[None])
 
 
 def folder_of(repository):
