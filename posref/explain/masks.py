@@ -45,7 +45,7 @@ BY_THE_MASK = {
     "aimv2_text_model": "not described: earlier tokens only where attention_mask is given, as tokenizers give it; without it "
     "all tokens see each other (modeling_aimv2.py)",
 }
-OWN_MASK = "not described: causal_attn is false, which code that ships with the checkpoint reads"
+OWN_MASK = "not described: causal_attn is false, a key that transformers 5.23.0 does not read"
 # modules of transformers whose vision layers are given several pictures as one row: get_vision_cu_seqlens of vision_utils.py
 PACKED = (
     "cohere_compass cosmos3_edge dots3_note ernie4_5_vl_moe exaone4_5 glm4v glm4v_moe glm5_next glm_image glm_ocr hunyuan_vl "
