@@ -2145,6 +2145,28 @@ FAMILIES |= {  # whose code ships with the checkpoint, and is like that of Llama
             "unused": "rotary_scaling_factor num_heads",
         },
     },
+    "mixformer-sequential": {
+        "like": "partial",
+        "head": "hidden",
+        "parameters": "minimax_m2",
+        "asks": False,
+        "only": {
+            key: (None,) for key in ("rope_parameters", "rope_scaling", "rope_theta", "head_dim", "partial_rotary_factor")
+        },
+        "code": {
+            "file": "modeling_mixformer_sequential.py of phi-1_5",
+            "classes": "MixFormerSequentialForCausalLM",
+            "defaults": {
+                **{"hidden_size": 1024, "num_hidden_layers": 20, "num_attention_heads": 16, "num_key_value_heads": None},
+                **{"max_position_embeddings": 2048, "rotary_dim": 32},
+            },
+            "names": {
+                **{"n_embd": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads"},
+                **{"n_positions": "max_position_embeddings", "n_head_kv": "num_key_value_heads"},
+            },
+            "unused": "flash_rotary",
+        },
+    },
     "codeshell": {
         "like": "deepseek",
         "forward": "position_ids.padded(mask, filler=1)",

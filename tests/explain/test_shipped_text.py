@@ -4,6 +4,7 @@ Modeling files, and configurations beside them or of tests/explain/configs.json:
 deepseek: yellowtree123/Deterministic-Differentiable-Pruning/deepseek-moe-16b-base@a373238bcc
 internlm: InternLM/InternLM/tools/transformers@68d6abc64a, and its internlm_model@095ebfff9d
 stablelm_epoch: Zumwaltboi68/stable-code-3b@7c4583da0a; codeshell: wwnaitang/CodeShell-7B-Chat-int4@a280a3acd9
+mixformer-sequential: StarHawkMK1/myphi@92557d03bb
 llada: radi-cho/reasoning-diffusion/LLaDA-8B-Instruct@ddc7b2abb4; mimo: jj8127/mimo_kor@1bdf82cea2
 """
 
@@ -26,6 +27,8 @@ CODESHELL = {
 }
 CODESHELL |= {"n_positions": 8192, "num_query_groups": 8, "group_query_attention": True, "position_embedding_type": "rope"}
 CODESHELL |= {"rope_scaling": None, "max_sequence_length": None}
+PHI_1_5 = {"architectures": ["MixFormerSequentialForCausalLM"], "model_type": "mixformer-sequential", "n_embd": 2048}
+PHI_1_5 |= {"n_head": 32, "n_layer": 24, "n_positions": 2048, "rotary_dim": 32}
 LLADA = {"architectures": ["LLaDAModelLM"], "model_type": "llada", "d_model": 4096, "n_heads": 32, "n_kv_heads": 32}
 LLADA |= {"n_layers": 32, "max_sequence_length": 4096, "rope": True, "rope_theta": 500000.0, "alibi": False}
 LLADA |= {"alibi_bias_max": 8.0, "attention_layer_norm": False, "multi_query_attention": None, "rope_full_precision": True}
@@ -41,6 +44,7 @@ ROTATIONS = [  # file, layers, rotated width, width of a head, base, query heads
     (STABLE_CODE, 32, 20, 80, 1e6, 32, 32, 1),
     (CODESHELL, 42, 128, 128, 1e4, 32, 8, 1),
     (INTERNLM, 32, 128, 128, 1e4, 32, 32, None),
+    (PHI_1_5, 24, 32, 64, 1e4, 32, 32, None),
     (LLADA, 32, 128, 128, 5e5, 32, 32, None),
     (MIMO, 36, 128, 128, 64e4, 32, 8, 0),
     ({"model_type": "deepseek"}, 30, 128, 128, 1e4, 32, 32, 1),
