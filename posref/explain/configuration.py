@@ -179,7 +179,7 @@ def _undecided(file, row):
     """Why none of the models of a type is that of a file, in words; None where the row says what the layers do."""
     models = family(row).get("variants", {})
     asked = list(dict.fromkeys(key for values in models.values() for key in values))
-    of_file = ", ".join(f"{key} {shown(file.get(key))}" for key in asked)
+    of_file = ", ".join(f"no {key}" if file.get(key) is None else f"{key} {shown(file[key])}" for key in asked)
     known = "; ".join(
         f"{name} has {', '.join(f'a {key}' if value == 'given' else str(value) for key, value in values.items())}"
         for name, values in models.items()

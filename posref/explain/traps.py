@@ -247,7 +247,7 @@ def _shipped(settings, groups):
             "modelling_RW.py gives its attention no mask: padding is visible; after cached tokens positions start at 0 again, "
             "and query i sees keys 0 to i alone"
         )
-    if settings.model_type == "baichuan" and any(group.encoding == "alibi" for group in groups):
+    if settings.model_type == "baichuan" and any((group.encoding, group.heads) == ("alibi", 40) for group in groups):
         yield (
             "modeling_baichuan.py rounds the bias to the dtype of the weights: in bf16, 4096 positions have 752 different "
             "values in head 0"
@@ -456,7 +456,7 @@ def _flat_text(settings, groups):
 
 def _another_class(settings, groups):
     if settings.doubt and settings.layered:
-        yield f"{settings.doubt}: what is said here follows from its keys alone"
+        yield settings.doubt + ": what is said here follows from its keys alone" * bool(groups)
     elif settings.doubt:
         yield f"{settings.doubt}: its parts are described as their own types say"
     named = settings.file.get("model_type")
@@ -464,7 +464,7 @@ def _another_class(settings, groups):
         yield f"the class of {settings.outer['model_type']} in transformers 5.23.0 does not build this part"
     if settings.path and settings.facts and isinstance(named, str) and named not in ("", settings.model_type):
         yield f"{settings.path}.model_type {shown(named)} is ignored: transformers 5.23.0 builds {settings.model_type} here"
-    if "posref_without_file" in settings.file:
+    if "posref_without_file" in settings.file and not settings.doubt:
         like = settings.file["posref_without_file"]
         words = f"; released models of a like name: {', '.join(like)}" if like else ""
         yield f"{settings.model_type} was given as a model type, without a file: every size is the default of its class{words}"

@@ -76,6 +76,9 @@ def test_names_of_types():
     assert explanation("bailing_moe_v2").layers == explanation({"model_type": "bailing_moe_v2"}).layers
     assert any("Ling-V2 takes 600000 from its class" in trap for trap in explanation("bailing_moe_v2").traps)
     assert len(explanation("baichuan 13B").layers[0].indices) == 40
+    assert [trap.partition(";")[0] for trap in explanation("baichuan").traps] == [
+        "the file has no hidden_size, no num_hidden_layers"
+    ]
 
 
 def test_alibi_of_falcon_counts_tokens_and_of_baichuan_places():
