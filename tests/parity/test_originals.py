@@ -205,12 +205,18 @@ BAICHUAN = {"model_type": "baichuan", "num_attention_heads": 3}
 YARN = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "mscale": 0.707}
 LING = {"model_type": "bailing_moe", "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16}
 LING |= {"num_hidden_layers": 1, "rope_theta": 600000.0, "rope_scaling": YARN, "max_position_embeddings": 64}
+GROUPED = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 1, "rope_theta": 5000.0}
+DEEPSEEK = GROUPED | {"model_type": "deepseek", "rope_scaling": {"type": "linear", "factor": 2.5}}
+CODESHELL = {"model_type": "codeshell", "n_embd": 64, "n_head": 4, "n_layer": 1, "num_query_groups": 2}
 SHIPPED = [  # file of numbers, ending of its names, configuration, heads, key heads, and what multiplies the bias
     ("falcon", "_rope", FALCON, 3, 1, None),
     ("falcon", "_alibi", FALCON | {"alibi": True}, 3, 1, 8**-0.5),
     ("baichuan_7b", "", BAICHUAN | {"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32}, 1, 1, None),
     ("baichuan_13b", "", BAICHUAN | {"hidden_size": 5120, "num_hidden_layers": 40}, 3, 3, 1.0),
     ("bailing_moe", "", LING, 4, 2, None),
+    ("deepseek", "", DEEPSEEK, 4, 2, None),
+    ("stablelm_epoch", "", GROUPED | {"model_type": "stablelm_epoch", "rope_pct": 0.5}, 4, 2, None),
+    ("codeshell", "", CODESHELL | {"position_embedding_type": "rope"}, 4, 2, None),
 ]
 
 
@@ -221,13 +227,14 @@ def test_explained_code_that_ships_with_checkpoints(name, ending, config, heads,
     (group,) = explain(config)["layers"]
     qkv, output = got[f"qkv{ending}"], got[f"output{ending}"]
     n, width = len(qkv), qkv.shape[1] // (heads + 2 * key_heads)
-    q, k, values = np.split(qkv.reshape(n, -1, width).swapaxes(0, 1), [heads, heads + key_heads])
+    q, k, values = np.split(qkv.copy().reshape(n, -1, width).swapaxes(0, 1), [heads, heads + key_heads])
     k, values = (np.repeat(x, heads // key_heads, axis=0) for x in (k, values))
     bias = 0.0
     if times is None:
         angles = np.arange(n)[:, None] * group["frequencies"]
         cos, sin = (group["magnitude"] * function(angles) for function in (np.cos, np.sin))
-        q, k = (rope.rotate(x, cos, sin, layout=group["layout"]) for x in (q, k))
+        for x in (q, k):
+            x[..., : group["rotary_dim"]] = rope.rotate(x[..., : group["rotary_dim"]], cos, sin, layout=group["layout"])
         assert group["softmax_scale"] == width**-0.5
     else:
         assert group["bias"] == {"call": "alibi.bias", "heads": heads, "form": "key", "maximum": 8}

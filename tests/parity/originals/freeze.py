@@ -31,6 +31,13 @@ REPOSITORIES = {
     "baichuan_7b": ("baichuan-inc/Baichuan-7B", "6f3ef4633a90", "models/modeling_baichuan.py"),
     "baichuan_13b": ("jrd77/Baichuan2-13B-Chat", "d022d7264467", "modeling_baichuan.py"),
     "bailing_moe": ("inclusionAI/Ling", "5ccaeae073d6", "models/modeling_bailing_moe.py"),
+    "deepseek": (
+        "yellowtree123/Deterministic-Differentiable-Pruning",
+        "a373238bccb8",
+        "deepseek-moe-16b-base/modeling_deepseek.py",
+    ),
+    "stablelm_epoch": ("Zumwaltboi68/stable-code-3b", "7c4583da0a36", "modeling_stablelm_epoch.py"),
+    "codeshell": ("wwnaitang/CodeShell-7B-Chat-int4", "a280a3acd987", "modeling_codeshell.py"),
 }
 TORCHDIFFEQ = ("rtqichen/torchdiffeq", "657943acefa8", "torchdiffeq")
 
@@ -304,20 +311,21 @@ def for_shipped(path, *names):
     import torch
 
     space = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, "math": math, "xops": None, "Cache": None}
-    configs = dict.fromkeys(("RWConfig", "BaiChuanConfig", "BaichuanConfig", "BailingMoeConfig"))
-    return take(path, *names, **space, **configs, **{name: getattr(typing, name) for name in ("Optional", "Tuple")})
+    configs = "RWConfig BaiChuanConfig BaichuanConfig BailingMoeConfig DeepseekConfig StableLMEpochConfig"
+    annotations = {name: getattr(typing, name) for name in ("Optional", "Tuple", "Union")}
+    return take(path, *names, **space, **dict.fromkeys(configs.split()), **annotations)
 
 
 def attended(layer, tokens, width, *given, **named):
     """The heads that a layer projects and what they attend to, before the last projection; `width` is that of a token."""
     import torch
 
-    projections = (getattr(layer, name, None) for name in ("query_key_value", "W_pack", "dense", "o_proj"))
-    first, last = filter(None, projections)
-    hooked = kept({"qkv": first, "result": last})
+    names = ("query_key_value", "W_pack", "c_attn", "q_proj", "k_proj", "v_proj", "dense", "o_proj", "c_proj")
+    *first, last = filter(None, (getattr(layer, name, None) for name in names))
+    hooked = kept({**{f"first_{i}": projection for i, projection in enumerate(first)}, "result": last})
     torch.manual_seed(1)
     layer(torch.randn(1, tokens, width).double() / 8, *given, **named)
-    return {"qkv": hooked["qkv"][0], "output": hooked["result_in"][0]}
+    return {"qkv": torch.cat([hooked[f"first_{i}"][0] for i in range(len(first))], -1), "output": hooked["result_in"][0]}
 
 
 def falcon(path):
@@ -368,6 +376,41 @@ def bailing_moe(path):
     config.use_bias = config.use_qkv_bias = False
     hidden = torch.full((5, 5), -1e300, dtype=torch.float64).triu(1)[None, None]
     return attended(seeded(kind(config, 0)), 5, 64, hidden, torch.arange(5)[None])
+
+
+def causal():
+    import torch
+
+    return torch.full((5, 5), -1e300, dtype=torch.float64).triu(1)[None, None], torch.arange(5)[None]
+
+
+GROUPED = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64}
+
+
+def deepseek(path):
+    """Four heads with two key heads, with linear scaling."""
+    scaled = "DeepseekRotaryEmbedding", "DeepseekLinearScalingRotaryEmbedding"
+    kind, *_ = for_shipped(path, "DeepseekAttention", *scaled, "rotate_half", "apply_rotary_pos_emb", "repeat_kv")
+    config = SimpleNamespace(**GROUPED, rope_theta=5e3, rope_scaling={"type": "linear", "factor": 2.5}, pretraining_tp=1)
+    config.attention_bias, config.attention_dropout = False, 0.0
+    return attended(seeded(kind(config, 0)), 5, 64, *causal())
+
+
+def stablelm_epoch(path):
+    """Half of each head turns."""
+    kind, *_ = for_shipped(path, "Attention", "RotaryEmbedding", "rotate_half", "apply_rotary_pos_emb", "repeat_kv")
+    return attended(seeded(kind(SimpleNamespace(**GROUPED, rope_theta=5e3, rope_pct=0.5))), 5, 64, *causal())
+
+
+def codeshell(path):
+    """The base is 10000, whatever the file says."""
+    kind, *_ = for_shipped(
+        path, "CodeShellAttention", "CodeShellRotaryEmbedding", "rotate_half", "apply_rotary_pos_emb", "repeat_kv"
+    )
+    config = SimpleNamespace(**GROUPED, num_query_groups=2, group_query_attention=True, position_embedding_type="rope")
+    config.rope_scaling, config.attn_pdrop, config.resid_pdrop = None, 0.0, 0.0
+    hidden, places = causal()
+    return attended(seeded(kind(config)), 5, 64, attention_mask=hidden == 0, position_ids=places)
 
 
 def folder_of(repository):
