@@ -2099,12 +2099,12 @@ DECODERS = (  # which are encoders without is_decoder
     "roc_bert roformer xlm-roberta xlm-roberta-xl xmod megatron-bert rembert"
 )
 FAMILIES |= {name: {**FAMILIES[name], "decoder_if": "is_decoder"} for name in DECODERS.split()}
-FAMILIES |= {  # whose code ships with the checkpoint, and is like that of Llama
+FAMILIES |= {
     "deepseek": {
         "like": "llama",
         "head": "hidden",
         "parameters": "linear_or_dynamic",
-        "generate": "position_ids.padded(mask, filler=1)",
+        "generate": OLD_TOKENS,
         "only": {"rope_parameters": (None,)},
         "code": {
             "file": "modeling_deepseek.py of deepseek-moe-16b-base",
@@ -2132,7 +2132,7 @@ FAMILIES |= {  # whose code ships with the checkpoint, and is like that of Llama
     "stablelm_epoch": {
         "like": "partial",
         "head": "hidden",
-        "generate": "position_ids.padded(mask, filler=1)",
+        "generate": OLD_TOKENS,
         "only": {"rope_parameters": (None,), "rope_scaling": (None,)},
         "code": {
             "file": "modeling_stablelm_epoch.py of stable-code-3b",
@@ -2169,7 +2169,7 @@ FAMILIES |= {  # whose code ships with the checkpoint, and is like that of Llama
     },
     "codeshell": {
         "like": "deepseek",
-        "forward": "position_ids.padded(mask, filler=1)",
+        "forward": OLD_TOKENS,
         "only": {
             **{"rope_parameters": (None,), "rope_theta": (None,)},
             **{"position_embedding_type": ("rope",), "group_query_attention": (True,)},
