@@ -30,7 +30,7 @@ A row says what a configuration does not: `like` another row, then what differs.
                 repository and path; classes: its model classes; defaults: what its configuration has where a file has no
                 such key; names: {other name of a key: its name}; unused: keys that do not reach its layers
     variants    {row: {key: value, or "given" for any}}, where models of one type differ and no key says how: a file with all
-                values of a model has the row of this model; a file without is not described
+                values of a model has the row of this model, {} takes every file; a file without is not described
     ntk_length  TeleChat: the length from which its NTK factor is counted, or its key
     generate    the positions in generate(), where they are not those of transformers
     mask_if     a key of the file that hides earlier keys in a way that is not described
@@ -1933,6 +1933,10 @@ FAMILIES |= {
         },
     },
     "bailing_moe": {
+        "encoding": None,
+        "variants": {"bailing_moe_v2": {"architectures": ["BailingMoeV2ForCausalLM"]}, "bailing_moe 1": {}},
+    },
+    "bailing_moe 1": {
         "like": "llama",
         "parameters": "bailing_moe",
         "generate": OLD_TOKENS,
@@ -1961,7 +1965,7 @@ FAMILIES |= {
                 **{"head_dim": 128, "max_position_embeddings": 32768, "rope_theta": 600000.0, "rope_scaling": None},
                 "use_qk_norm": True,
             },
-            "unused": "max_window_layers",
+            "unused": "max_window_layers rotary_dim",
         },
     },
     "intern_vit_6b": {

@@ -55,7 +55,7 @@ def traps(settings, groups):
     """One sentence for each trap that this part of the file holds."""
     found = [sentence for trap in TRAPS for sentence in trap(settings, groups)]
     if "file" in settings.facts:  # of its own code; what transformers would do with this file says nothing about it
-        found = [sentence for sentence in found if "transformers" not in sentence]
+        found = [sentence for sentence in found if "transformers" not in sentence] + list(_yarn_of_version(settings, groups))
     return [f"{settings.path}: {sentence}" if settings.path else sentence for sentence in dict.fromkeys(found)]
 
 
@@ -381,6 +381,18 @@ def _kept_frequencies(settings, groups):
             yield (
                 f"after a text of more than {group.scaling['original_length']} tokens the code of the checkpoint keeps its "
                 "frequencies, for shorter texts too"
+            )
+
+
+def _yarn_of_version(settings, groups):
+    """The code of Ling 2 takes YaRN from the version of transformers that runs it."""
+    given = (settings.raw.get("rope_scaling") or {}).get("original_max_position_embeddings")
+    for group in groups if settings.row == "bailing_moe_v2" and given else ():
+        own, rule = group.max_position_embeddings / given, group.scaling
+        if rule["type"] == "yarn" and own != rule["factor"]:
+            yield (
+                "in transformers 4.52.3 the factor of YaRN is max_position_embeddings / original_max_position_embeddings = "
+                f"{own:g}; in 4.56.1 and 4.57.1 it is the factor of the file, {rule['factor']:g} (modeling_rope_utils.py)"
             )
 
 

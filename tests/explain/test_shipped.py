@@ -122,6 +122,26 @@ def test_what_ling_does_not_read():
     assert explain(LING_LITE | {"rope_scaling": YARN | {"truncate": False}})["unread"] == ["rope_scaling.truncate"]
 
 
+LING_2 = {"model_type": "bailing_moe", "architectures": ["BailingMoeV2ForCausalLM"], "partial_rotary_factor": 0.5}
+
+
+def test_ling_2_has_the_type_of_ling_1():
+    """tools/convert_dcp_to_safetensors.py of Ling-V2 writes model_type bailing_moe."""
+    group = one(LING_2 | {"rotary_dim": 64})
+    assert (group["rotary_dim"], group["norm"], group["layout"], len(group["indices"])) == (64, "before", "half", 20)
+    assert "modeling_bailing_moe_v2.py of inclusionAI/Ling-V2" in group["source"]
+    assert "models/modeling_bailing_moe.py of" in one(LING_LITE | {"architectures": ["BailingMoeForCausalLM"]})["source"]
+
+
+@every([(32768, True), (131072, False)])
+def test_yarn_of_ling_2_depends_on_the_version_of_transformers(length, differs):
+    """_compute_yarn_parameters of 4.52.3 was run: with 32768 of 32768 tokens its frequencies are those without scaling."""
+    scaling = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
+    explained = explain(LING_2 | {"max_position_embeddings": length, "rope_scaling": scaling})
+    assert explained["layers"][0]["frequencies"][-1] == pytest.approx(6e5 ** (-62 / 64) / 4, rel=1e-13)
+    assert any("in transformers 4.52.3 the factor of YaRN" in trap for trap in explained["traps"]) is differs
+
+
 def test_vision_of_internvl():
     vision = {
         "model_type": "intern_vit_6b",
