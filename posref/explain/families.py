@@ -2133,6 +2133,17 @@ FAMILIES |= {
             },
         },
     },
+    "internlm2": {
+        "like": "deepseek",
+        "code": {
+            "file": "internvl_chat/internvl/model/internlm2/modeling_internlm2.py of OpenGVLab/InternVL",
+            "classes": "InternLM2Model InternLM2ForCausalLM InternLM2ForSequenceClassification",
+            "defaults": {
+                **{"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": None},
+                **{"max_position_embeddings": 2048, "rope_theta": 10000.0, "rope_scaling": None},
+            },
+        },
+    },
     "stablelm_epoch": {
         "like": "partial",
         "head": "hidden",

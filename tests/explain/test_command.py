@@ -363,7 +363,7 @@ def test_every_shipped_model_is_explained_and_has_a_source():
         ("dinov3-vitb16-pretrain-lvd1689m", "rotary.axes", "rope.frequencies(32, 100.0) for each axis, axes hw_centred, half"),
         ("gemma-3-4b", "rotary.scaling", "scaling.linear(rope.frequencies(256, 1000000.0), factor=8.0), half"),
         ("Qwen3-VL-8B-Instruct", "rotary.axes", "rope.frequencies(128, 5000000.0), axes interleaved, half"),
-        ("internlm2_5-7b", "rotary.scaling", "original_length=32768), pairing not known"),
+        ("internlm2_5-7b", "rotary.scaling", "original_length=32768), half"),
     ],
 )
 def test_pages_list_the_models_of_the_table(model, system, call):

@@ -1,6 +1,7 @@
 """Decoders like Llama, LLaDA and MoonViT, whose code ships with their checkpoints: it was run, and gave what is expected.
 
 Modeling files, and configurations beside them or of tests/explain/configs.json:
+internlm2: OpenGVLab/InternVL/internvl_chat/internvl/model/internlm2@2410d1dbf2, NanSang2000/S1mpleAgent@4275caa205
 deepseek: yellowtree123/Deterministic-Differentiable-Pruning/deepseek-moe-16b-base@a373238bcc
 internlm: InternLM/InternLM/tools/transformers@68d6abc64a, and its internlm_model@095ebfff9d
 stablelm_epoch: Zumwaltboi68/stable-code-3b@7c4583da0a; codeshell: wwnaitang/CodeShell-7B-Chat-int4@a280a3acd9
@@ -35,11 +36,13 @@ LLADA |= {"alibi_bias_max": 8.0, "attention_layer_norm": False, "multi_query_att
 MIMO = {"architectures": ["MiMoForCausalLM"], "model_type": "mimo", "hidden_size": 4096, "head_dim": 128}
 MIMO |= {"num_attention_heads": 32, "num_hidden_layers": 36, "num_key_value_heads": 8, "rope_theta": 640000, "use_mrope": False}
 MIMO |= {"max_position_embeddings": 32768, "sliding_window": 32768, "use_sliding_window": False, "max_window_layers": 36}
-DEEPSEEK = BY_NAME["deepseek-moe-16b-base"]["config"]
+INTERNLM2, DEEPSEEK = (BY_NAME[name]["config"] for name in ("mlc_internlm2_5_7b", "deepseek-moe-16b-base"))
 DYNAMIC = {"type": "dynamic", "factor": 2.0}
 INTERNLM = BY_NAME["mlc_internlm"]["config"]
 
 ROTATIONS = [  # file, layers, rotated width, width of a head, base, query heads, key heads, filler of padding in generate()
+    (INTERNLM2, 32, 128, 128, 1e6, 32, 8, 1),
+    ({"model_type": "internlm2"}, 32, 128, 128, 1e4, 32, 32, 1),
     (DEEPSEEK, 28, 128, 128, 1e4, 16, 16, 1),
     (STABLE_CODE, 32, 20, 80, 1e6, 32, 32, 1),
     (CODESHELL, 42, 128, 128, 1e4, 32, 8, 1),
@@ -68,7 +71,7 @@ def test_rotations(config, layers, width, head, base, heads, key_heads, filler):
 
 def test_scaling():
     """Their tables are made again for longer texts alone; another type, or a key beside type and factor, they refuse."""
-    for config in (DEEPSEEK, CODESHELL):
+    for config in (INTERNLM2, DEEPSEEK, CODESHELL):
         explained = explain(config | {"rope_scaling": DYNAMIC})
         assert explained["layers"][0]["scaling"]["type"] == "dynamic_ntk"
         assert any("tokens the code of the checkpoint keeps its frequencies" in trap for trap in explained["traps"])
