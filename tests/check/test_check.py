@@ -438,7 +438,6 @@ def test_a_model_of_several_axes_and_a_second_rotation():
         ({"preset": "Olmo-3.1-32B-Instruct"}, r"ask for 2 things; choose one: layer=0; layer=3$"),
         ({"preset": "Olmo-3.1-32B-Instruct", "layer": 64}, r"there is no layer 64; "),
         ({"preset": "gpt2-medium"}, r"no layer has what can be checked"),
-        ({"preset": "internlm2_5-7b"}, r"which features form a pair is not known"),
         ({"preset": "llama-3.1-9b"}, r"there is no preset 'llama-3.1-9b'; .* models like llama-3.1-8b"),
     ],
 )

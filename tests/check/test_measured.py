@@ -9,6 +9,7 @@ from posref.check import check, check_cache, check_rope, verdict
 from posref.check.engine import Question
 from posref.check.implementation import example
 from posref.check.report import Report
+from posref.explain import presets
 from posref.ops import Mistake, op
 from tests.every import every
 
@@ -157,10 +158,14 @@ def test_the_magnitude_of_a_listed_mistake_is_right_too():
     assert not check_rope(of_yarn(4.0, own), **YARN | {"factor": 4.0}, magnitude=1.0).ok
 
 
-def test_a_preset_whose_pairing_is_not_known_takes_it():
-    with pytest.raises(ValueError, match="pass layout="):
-        check(turned, preset="internlm2_5-7b")
-    report = check(lambda x, positions: x, preset="internlm2_5-7b", layout="half")
+def test_a_configuration_whose_pairing_is_not_known_takes_it():
+    """Of a model type that posref does not know the keys decide all but this."""
+    config = {"model_type": "unknown", "rope_theta": 10000.0, "max_position_embeddings": 512}
+    config |= {"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2}
+    with pytest.raises(ValueError, match=r"which features form a pair is not known; .*pass layout="):
+        presets.op_and_settings(config)
+    op_name, settings = presets.op_and_settings(config, layout="half")
+    report = check(lambda x, positions: x, op_name, **settings)
     assert [finding.name for finding in report.diagnosis] == ["positions_zero"]
 
 
