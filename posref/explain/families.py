@@ -93,7 +93,8 @@ A row says what a configuration does not: `like` another row, then what differs.
     encoding_if  keys of the file, and what the first that is set makes of `encoding`; encoding_else: where none is
     others      sinks, softcap, temperature, axes, chunk
 
-The source of a row is models/MODULE/modeling_MODULE.py of transformers, with the module that `types.json` names.
+The source of a row is models/MODULE/modeling_MODULE.py of transformers, with the module that `types.json` names, or the file
+that its `code` names.
 
 `UNKNOWN` is the row of every other type: nothing is said about it.
 """
