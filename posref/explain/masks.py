@@ -116,8 +116,10 @@ def described(settings, group):
         found = replace(found, mask_unknown=words)
     hidden = settings[settings.family["mask_if"]] if "mask_if" in settings.family else None
     if hidden is not None:
-        words = SELECTED_BEYOND.format(settings.family["mask_if"], hidden.get("dense_len", 8192))
-        found = replace(found, mask_unknown=words)
+        length = hidden.get("dense_len", 8192)
+        if type(length) is not int or length < 1:
+            raise settings.error(f"dense_len is {shown(length)}, expected an integer from 1 on")
+        found = replace(found, mask_unknown=SELECTED_BEYOND.format(settings.family["mask_if"], length))
     undecided = {**BLOCKS, **BY_THE_MASK}
     if settings.model_type in undecided:
         found = replace(found, causal=None, mask_unknown=undecided[settings.model_type])

@@ -239,6 +239,7 @@ def _bias_before_the_scale(settings, groups):
         if settings.model_type in ("falcon", *RW) and group.encoding == "alibi":
             scale = group.softmax_scale
             yield f"Falcon adds the bias before it scales the scores: its slopes are those of ALiBi times {scale:g}"
+            yield "with a mask of integers Falcon computes the bias in bf16: positions beyond 256 are rounded"
 
 
 def _shipped(settings, groups):
@@ -370,8 +371,13 @@ def _internlm(settings, groups):
 
 
 def _kept_frequencies(settings, groups):
-    for group in groups if settings.family.get("parameters") in ("minicpm", "linear_or_dynamic") else ():
+    for group in groups if settings.family.get("parameters") in ("bailing_moe", "minicpm", "linear_or_dynamic") else ():
         kind = (group.scaling or {}).get("type")
+        if kind == "longrope":
+            yield (
+                f"in texts of more than {group.max_position_embeddings} tokens, SDPA attention of modeling_minicpm.py rounds "
+                "the frequencies to the dtype of the activations: in bf16 they are off by up to 0.2%"
+            )
         if kind == "longrope" and group.frequencies_long is None:
             yield (
                 "max_position_embeddings exceeds the original length: the code of the checkpoint takes the long list at every "

@@ -190,7 +190,8 @@ def rows(group):
         yield (
             "position",
             ENCODINGS.get(group.encoding, group.encoding).format(
-                table=f"{group.table} rows" if group.table else "as many rows as there are patches", base=group.base
+                table=f"{group.table} rows" if group.table else "a row for each patch, in some models also for [CLS]",
+                base=group.base,
             ),
         )
         if group.call:

@@ -88,7 +88,8 @@ def test_alibi_of_falcon_counts_tokens_and_of_baichuan_places():
     assert (baichuan["positions"]["forward"], baichuan["positions"]["cached"]) == ("arange(n)", "arange(c, c + n)")
     for group, heads in ((falcon, 71), (baichuan, 40)):
         assert group["bias"] == {"call": "alibi.bias", "heads": heads, "form": "key", "maximum": 8}
-    assert any("before it scales" in trap for trap in explain(FALCON_7B | {"alibi": True})["traps"])
+    traps = explain(FALCON_7B | {"alibi": True})["traps"]
+    assert all(words in str(traps) for words in ("before it scales", "computes the bias in bf16: positions beyond 256"))
     assert not any("before it scales" in trap for trap in explain(BAICHUAN_13B)["traps"])
 
 
@@ -112,6 +113,11 @@ YARN = {"type": "yarn", "factor": 8.0, "original_max_position_embeddings": 32}
 def test_yarn_of_ling(scaling, magnitude):
     """Without mscale_all_dim the magnitude is that of mscale alone; transformers would take 1 for mscale."""
     assert one(LING_LITE | {"rope_scaling": scaling})["magnitude"] == pytest.approx(magnitude, rel=1e-14)
+
+
+def test_dynamic_ntk_of_ling_keeps_its_frequencies():
+    traps = explain(LING_LITE | {"rope_scaling": {"type": "dynamic", "factor": 2.0}})["traps"]
+    assert any("after a text of more than 16384 tokens the code of the checkpoint keeps" in trap for trap in traps)
 
 
 def test_what_ling_does_not_read():

@@ -140,6 +140,7 @@ def test_longrope_of_minicpm_4():
     group = one(lengthened)
     close(group["frequencies"], long)
     assert "frequencies_long" not in group
+    assert any("in texts of more than 32768 tokens, SDPA attention" in trap for trap in explain(MINICPM_4)["traps"])  # run
     assert any("takes the long list at every length" in trap for trap in explain(lengthened)["traps"])
     assert group["magnitude"] == pytest.approx(math.sqrt(1 + math.log(4) / math.log(8192)), rel=1e-14)
     assert explain(lengthened | {"rope_scaling": lengthened["rope_scaling"] | {"factor": 9.0}})["unread"] == [
@@ -155,3 +156,5 @@ def test_sparse_attention_of_minicpm_4():
     assert "causal in texts of fewer than 4096 tokens (sparse_config.dense_len); not described:" in describe(explained, "x")
     assert explained.unread == ["sparse_config.topk"]
     json.dumps(explained.as_dict(), allow_nan=False)
+    with pytest.raises(ValueError, match="dense_len is None, expected an integer from 1 on"):
+        explain(MINICPM_4 | {"sparse_config": {"dense_len": None}})
