@@ -2067,6 +2067,7 @@ FAMILIES |= {
         "parameters": "minicpm",
         "generate": OLD_TOKENS,
         "mask_if": "sparse_config",
+        "only": {"architectures": (None, "MiniCPMForCausalLM", "MiniCPMModel")},
         "code": {
             "file": "modeling_minicpm.py of MiniCPM-2B and MiniCPM4",
             "classes": "MiniCPMModel MiniCPMForCausalLM MiniCPMForSequenceClassification",

@@ -74,13 +74,13 @@ def test_qwen():
 
 
 def test_nothing_is_said_of_other_code_of_the_same_type():
-    """Qwen-VL and Qwen-Audio have other masks, MiniCPM-Embedding is an encoder."""
+    """Qwen-VL and Qwen-Audio have other masks, MiniCPM-Embedding and MiniCPM-Reranker are encoders."""
     explained = explain(QWEN | {"visual": {"layers": 48}})
     assert explained["layers"] == []
     assert len(explained["traps"]) == 1
-    explained = explain(MINICPM | {"architectures": ["MiniCPM"]})
-    assert explained["layers"][0]["layout"] is None
-    assert not any("the code of the checkpoint" in trap for trap in explained["traps"])
+    for name in ("MiniCPM", "MiniCPMForSequenceClassification"):
+        explained = explain(MINICPM | {"architectures": [name]})
+        assert (explained["layers"], len(explained["traps"])) == ([], 1)
 
 
 def test_no_single_list_is_written_for_qwen():
