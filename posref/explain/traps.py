@@ -336,7 +336,10 @@ def _longrope(settings, groups):
 def _qwen(settings, groups):
     if settings.family.get("parameters") != "qwen":
         return
-    yield "without FlashAttention several new tokens after a cache all see each other, later ones too (modeling_qwen.py)"
+    yield (
+        "several new tokens after a cache all see each other, later ones too, unless FlashAttention 2.1 or later reads one "
+        "text alone (modeling_qwen.py)"
+    )
     if any(group.temperature for group in groups):
         yield "the temperature does not act in training; the code of the checkpoint fails for a text of more than 32767 tokens"
     for group in groups:

@@ -65,6 +65,7 @@ def test_qwen():
     assert group["temperature"] == {"rule": "max(1, ln(p + 1) / ln(f))", "f": 2048}
     assert (group["positions"]["generate"], group["positions"]["cached"]) == (None, "arange(c, c + n)")
     assert one(QWEN | {"use_logn_attn": False})["temperature"] is None
+    assert any("unless FlashAttention 2.1 or later reads one text alone" in trap for trap in explain(QWEN)["traps"])
     plain = one(QWEN | {"use_dynamic_ntk": False, "rotary_emb_base": 1000000, "rotary_pct": 0.25, "rope_theta": 5})
     assert plain["scaling"] is None
     close(plain["frequencies"], by_base(1e6, 32))
