@@ -38,7 +38,7 @@ BLOCK_SPARSE = (
     "and {} that are drawn at random (modeling_{}.py)"
 )
 SELECTED_BEYOND = (
-    "causal in texts of fewer than {1} tokens ({0}.dense_len); not described: in longer texts, on a GPU, each query selects "
+    "causal in texts of fewer than {1} tokens ({0}.dense_len); longer texts are not described: on a GPU each query selects "
     "blocks of earlier keys (MiniCPMInfLLMv2Attention of modeling_minicpm.py)"
 )
 BY_THE_MASK = {

@@ -388,8 +388,8 @@ def _kept_frequencies(settings, groups):
             )
         elif kind in ("longrope", "dynamic_ntk"):
             yield (
-                f"after a text of more than {group.scaling['original_length']} tokens the code of the checkpoint keeps its "
-                "frequencies, for shorter texts too"
+                f"once the code of the checkpoint has read a text of more than {group.scaling['original_length']} tokens, "
+                "later texts have the frequencies of this text, shorter ones too"
             )
 
 
@@ -407,7 +407,10 @@ def _yarn_of_version(settings, groups):
 
 def _dynamic(settings, groups):
     if any((group.scaling or {}).get("type") == "dynamic_ntk" for group in groups):
-        yield "dynamic NTK changes the frequencies with the length of the text; these hold up to max_position_embeddings"
+        yield (
+            "dynamic NTK changes the frequencies with the length of the text; the frequencies given here hold up to "
+            "max_position_embeddings"
+        )
 
 
 def _squared(settings, groups):

@@ -117,7 +117,7 @@ def test_yarn_of_ling(scaling, magnitude):
 
 def test_dynamic_ntk_of_ling_keeps_its_frequencies():
     traps = explain(LING_LITE | {"rope_scaling": {"type": "dynamic", "factor": 2.0}})["traps"]
-    assert any("after a text of more than 16384 tokens the code of the checkpoint keeps" in trap for trap in traps)
+    assert any("a text of more than 16384 tokens, later texts have" in trap for trap in traps)
 
 
 def test_what_ling_does_not_read():

@@ -154,7 +154,9 @@ def test_longrope_of_minicpm_4():
 def test_sparse_attention_of_minicpm_4():
     config = MINICPM_4 | {"sparse_config": {"dense_len": 4096, "topk": 64}}
     explained = explanation(config)
-    assert "causal in texts of fewer than 4096 tokens (sparse_config.dense_len); not described:" in describe(explained, "x")
+    assert "causal in texts of fewer than 4096 tokens (sparse_config.dense_len); longer texts are not described:" in describe(
+        explained, "x"
+    )
     assert explained.unread == ["sparse_config.topk"]
     json.dumps(explained.as_dict(), allow_nan=False)
     with pytest.raises(ValueError, match="dense_len is None, expected an integer from 1 on"):
