@@ -658,11 +658,30 @@ def candidates(op):
             and np.isfinite(answer).all()
             and question._told(answer, "f32")
         ):
-            yield question, name, answer
+            yield question, name, mistake, answer
+
+
+def softmax_scores(question, wrong):
+    """What softmax receives where the mistake is made; NaN where a key is hidden."""
+    kept = []
+
+    def kept_softmax(s, mask=None, sinks=None):
+        kept.append(np.where(True if mask is None else mask, s, np.nan))
+        return attention.softmax(s, mask, sinks)
+
+    wrong(varied(question.op.spec, attention.softmax, kept_softmax), question.a)
+    return kept[-1]
+
+
+def adds_a_bias(question, wrong):
+    """Whether the scores differ from the right ones by the same numbers in all texts, but for a constant in each row."""
+    bias = softmax_scores(question, wrong) - softmax_scores(question, lambda f, a: f(**a))
+    apart = bias - bias[:1]
+    return np.nanmax(np.nanmax(apart, axis=-1) - np.nanmin(apart, axis=-1)) < 1e-9
 
 
 @np.errstate(all="ignore")  # as `judged` is
-def asked(question, name, answer):
+def asked(question, name, mistake, answer):
     """Whoever is named has these numbers."""
     report = Report(name)
     got = round_to(answer, "float32")
@@ -682,7 +701,8 @@ def asked(question, name, answer):
             assert distance(got, theirs, 2 * bound + question.tolerance["f32"], question.gauge) <= 1, (name, str(report))
         else:
             constant = finding.name == "constant_output" and got.all() and (got == got.flat[0]).all()
-            assert constant or finding.name == "nothing_computed" or "computed in" in finding.name, (name, str(report))
+            bias = finding.name == "bias_added" and adds_a_bias(question, mistake.wrong)
+            assert constant or bias or finding.name == "nothing_computed" or "computed in" in finding.name, (name, str(report))
 
 
 @every(OPS[::40], name=lambda op: op.name)
