@@ -50,6 +50,6 @@ def test_nothing_is_named_where_no_mistake_is():
     """One wrong element is no mistake of the list."""
     for case in golden.cases():
         got = case.expected.astype(float)
-        if got.size > 8:
-            got.flat[got.size // 2] += 2 if np.isin(got, (0, 1)).all() else 1  # in a mask 1 may be a mistake's
+        if got.size > 8:  # 1 more may be a mistake's in a mask, and among offsets: -3 in the place of the one -4 is a limit
+            got.flat[got.size // 2] += 2 if np.isin(got, (0, 1)).all() else 0.5 if (got == np.rint(got)).all() else 1
             assert diagnose(case, got, dtype="f64").diagnosis == [], case.id
