@@ -72,14 +72,16 @@ def _of_released(version, model, facts):
 
 
 def _rotations(model):
-    """The rotations of its text layers that vectors are written for, each once."""
+    """The rotations of its text layers that vectors are written for, each once: none whose frequencies follow the length."""
     explained, seen = explanation(model), set()
     for group in explained.layers:
         try:
             one = output.of_text(replace(explained, layers=[group]))
         except ValueError:
             continue
-        if one.sign > 0 and len(one.frequencies) and (one.call, one.layout, one.magnitude) not in seen:
+        by_length = (one.scaling or {}).get("type", "").startswith("dynamic_ntk")
+        new = (one.call, one.layout, one.magnitude) not in seen
+        if one.sign > 0 and len(one.frequencies) and not by_length and new:
             seen.add((one.call, one.layout, one.magnitude))
             yield one
 
