@@ -378,7 +378,7 @@ def _needed(settings, key):
 
 
 def source(settings):
-    """The file in which this type's row was read, or what is read instead of it."""
+    """The file in which the row of this type was read; without a row, the keys that were read instead."""
     if settings.file.get("posref_file"):
         return f"keys of a {settings.file['posref_file']} file, read as {settings.model_type} of transformers 5.23.0"
     if not settings.facts or settings.doubt:

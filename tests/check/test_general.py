@@ -1,6 +1,5 @@
 """Mistakes that any op can have are named, or said as a fact: functions that somebody else would write, each with one bug."""
 
-import itertools
 import re
 from functools import partial
 
@@ -714,10 +713,9 @@ def test_who_is_named_has_these_numbers(op):
 
 
 @pytest.mark.slow
-@every([*enumerate(OPS)], name=lambda numbered: numbered[1].name, parts=16)
-def test_who_is_named_has_these_numbers_in_every_op(number, op):
-    """One of five mistakes of each op, others from op to op: all of them take hours."""
-    for case in itertools.islice(candidates(op), number % 5, None, 5):
+@every(OPS, name=lambda op: op.name, parts=16)
+def test_who_is_named_has_these_numbers_always(op):
+    for case in candidates(op):
         asked(*case)
 
 
