@@ -272,18 +272,32 @@ def _slow(*asked):
 
 def own():
     """posref's own functions pass their own ops in every setting, through numpy, torch and jax; in numpy each with a seed."""
+    from tests import own as of
+
+    return f"{_of_all_ops(of.failures)} in {', '.join(of.languages())}: all pass"
+
+
+def names():
+    """Whoever is named has these numbers: `check` is asked about each wrong function that it offers in each op."""
+    from tests.check import test_general as of
+
+    return f"{_of_all_ops(of.failures)} of wrong functions: who is named has their numbers"
+
+
+def _of_all_ops(failures):
+    """`failures(op)`, how many checks were made and what is wrong, in processes of one thread; raises if anything is."""
     import torch
 
-    from tests import own as of
+    from tests.ops.test_ops import OPS
 
     total, problems, processes = 0, [], len(os.sched_getaffinity(0))
     with concurrent.futures.ProcessPoolExecutor(processes, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        for op, (asked, wrong) in zip(of.OPS, pool.map(of.failures, [op.name for op in of.OPS]), strict=True):
+        for op, (asked, wrong) in zip(OPS, pool.map(failures, [op.name for op in OPS]), strict=True):
             print(f"{op.name}: {asked} checks, {len(wrong)} fail", *wrong, sep="\n    ", flush=True)
             total, problems = total + asked, problems + wrong
     if problems:
         raise AssertionError(f"{len(problems)} of {total} checks fail, the first: {problems[0]}")
-    return f"{len(of.OPS)} ops, {total} checks in {', '.join(of.languages())}: all pass"
+    return f"{len(OPS)} ops, {total} checks"
 
 
 def seeds(runs=10_000):
@@ -383,6 +397,7 @@ STAGES = {
     "fuzz": Stage(fuzz, ("tests/programs/fuzz.py", "posref/explain", "posref/check/tensors.py", "posref/vectors/*.py")),
     "grids": Stage(grids, ("posref/ops", "posref/check", "posref/fast", "posref/_contract")),
     "questions": Stage(questions, OF_CHECK),
+    "names": Stage(names, OF_CHECK),
     "garbage": Stage(garbage, OF_CHECK),
     "probes": Stage(probes, OF_CHECK),
     "own": Stage(own, ("tests/own.py", "posref/ops", "posref/check")),
