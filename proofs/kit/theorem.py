@@ -64,7 +64,7 @@ TRUSTED = {
 }
 TRUSTED |= {"solve", "solveset", "linsolve", "rsolve", "solve_forall", "is_irrational", "is_transcendental", "evalf"}
 SECONDS_PER_MUTANT = 1  # of the processor, and ten times what the proof takes; a mutant may loop forever
-SECONDS_WITH_MARKS = 1  # more than the proof takes; what is made of marked numbers may take long
+SECONDS_WITH_MARKS = 4  # more than the proof takes: three times what a run needs that ends; some never end
 
 
 class Unsound(AssertionError):
