@@ -43,8 +43,9 @@ REASONS = """
 *entries.calls: columns = * - rows.start*  ->  * + rows.start* | what is beyond the rows of a piece is not read
 *entries.add: within = *  ->  * np.result_type(?, ?) | in a place of its own the content has the same bits
 *_pairs.stacks: own = *(axes, 1)*  ->  *(axes, 2)* | one axis of heads more is gone through
+*_pairs.stacks: own = *default=0)  ->  *default=1) | one axis of heads more is gone through
 *_pairs.stacks: own = *default=0)  ->  *default=-1) | all axes of heads but one are gone through
-*_pairs.cut: count = *  ->  count = 0 if * | there is one piece at least
+*_pairs.cut: count = *  ->  * | the same cells in more or fewer pieces
 *_pairs.cut: if heads >= count:  ->  if heads > count: | each head is one part
 *alibi.bias: return *form=form))  ->  * | the form "key" reads no query
 *offsets.dense: *_dense_calls(1,*  ->  *_dense_calls(2,* | the same cells in fewer pieces
@@ -81,10 +82,12 @@ REASONS = """
 *rope._pieces: axes = max(2,*  ->  *max(3,* | an axis of one entry more
 *attention._stream: products = *  ->  * | any number of threads makes the same bits
 *attention._stream: size = *  ->  * | any number of threads makes the same bits
-*attention._stream: rows = *n_key - 1, *  ->  *n_key - 2, * | the last block reads LANES - 1 zeros
-*attention._stream: rows = *n_key - 1, *  ->  *n_key - 0, * | the last block reads LANES - 1 zeros
-*attention._stream: rows = *n_key - 1, *  ->  *n_key + 1, * | the last block reads LANES - 1 zeros
-*attention._stream: rule = *strict=True*  ->  *strict=False* | three arrays have three shapes
+*attention._stream: rows, count = *n_key - 1) *  ->  *n_key - 2) * | the last block reads LANES - 1 zeros
+*attention._stream: rows, count = *n_key - 1) *  ->  *n_key - 0) * | the last block reads LANES - 1 zeros
+*attention._stream: rows, count = *n_key - 1) *  ->  *n_key + 1) * | the last block reads LANES - 1 zeros
+*attention._stream: rows, count = *max(0, *  ->  *max(*1, * | without a pair of a query and a key nothing of it is read
+*attention._extended: rule = *strict=True*  ->  *strict=False* | three arrays have three shapes
+*attention._stream: shards = *  ->  *max(2, * | a shard without keys adds nothing
 *attention._stream: shards = *else 1  ->  *else 2 | a shard without keys adds nothing
 *attention._stream: straight = shards == 1 *  ->  straight = shards == 0 * | sums of their own are copied to out
 *attention._stream: kernel, units = *  ->  *_attend_few, shards + k.shape* | pieces of any number do all of the work
@@ -96,8 +99,8 @@ REASONS = """
 *attention._stream: _search(*maximum.size > 0 *  ->  *maximum.size > 1 * | there are LANES maxima at least
 *attention._stream: np.divide(*denominator > 0,*  ->  *denominator > 1,* | it is 0, or 1 at least: the largest weight is 1
 *attention._stream: np.divide(*, denominator, 1)*  ->  *, denominator, 2)* | sums of no weights are 0
-*attention._piece: shapes = [[](1, *  ->  *shapes = [[](2, * | nothing reads the other row
-*attention._piece: shapes = *  ->  *(q.shape[[]0] [*] k.shape[[]0] * | nothing reads the other rows
+*attention._piece: shapes = *TILE + 1) *  ->  *TILE + 2) * | nothing reads the other numbers
+*attention._piece: shapes = *  ->  *(heads [*] k.shape[[]0] * | nothing reads the other rows
 *attention._piece: shapes = *+ 2)]  ->  *+ 3)] | nothing reads the other column
 *rope._blocks: * else 0  ->  *len(sin) > 1* | cos and sin have one shape
 *rope._blocks: * else 0  ->  * else -1 | the last entry of an axis of one entry is its first
@@ -107,8 +110,7 @@ REASONS = """
 *rope._split: enough = * >= count *  ->  * > count * | as many pieces as entries, each of them once more in one piece
 *attention._at: return *> 1 else 0 *  ->  *> 1 else -1 * | the last entry of an axis of one entry is its first
 *attention._at: return *strict=True*  ->  *strict=False* | b is cut to the length of lead
-*attention._padded: *max(0, count)*  ->  *max(?1, count)* | without queries, or with one and no key, nothing of it is read
-*attention._padded: *max(0, count)*  ->  *max(1, count)* | without queries, or with one and no key, nothing of it is read
+*attention._turned: tables = *copy=False*  ->  *copy=True* | a copy has the same numbers
 """
 
 
