@@ -30,7 +30,7 @@ OLDEST, OLDEST_NUMBA, OLDEST_PYTHON = "numpy==1.24.*", "numba==0.59.*", "3.10"
 SPECIFICATION = (*(f"posref/{family}" for family in FAMILIES), *(f"posref/{name}.py" for name in COMMON))
 FILES_OF_TESTS = ("test_attention.py", "test_offsets.py", "test_spot_values.py", "vectors/test_posref.py")
 CHECKS = tuple(f"check/test_{each}.py" for each in ("general", "reads", "edits", "cache", "check"))
-GARBAGE, PROBES = "tests/check/test_garbage.py", "tests/check/test_probed.py"
+GARBAGE = "tests/check/test_garbage.py"
 OF_CHECK = "posref/ops", "posref/check", "posref/_contract"
 PACKAGING = "MANIFEST.in", "setup.cfg", "setup.py", "pyproject.toml"
 TESTS_OF_SPECIFICATION = (*FAMILIES, "fast", "ops", *CHECKS, *FILES_OF_TESTS)
@@ -247,8 +247,8 @@ def grids():
 
 
 def questions():
-    """The slow tests of `check`, but for those of the two stages that follow: mistakes, factors and settings of all cases."""
-    return _slow("tests/check", f"--ignore={GARBAGE}", f"--ignore={PROBES}")
+    """The slow tests of `check`, but for those of the stage `garbage`: mistakes, factors and settings of all cases."""
+    return _slow("tests/check", f"--ignore={GARBAGE}")
 
 
 def garbage():
@@ -257,8 +257,16 @@ def garbage():
 
 
 def probes():
-    """Each argument, setting and extent of all ops is read: `check` fails where it is not."""
-    return _slow(PROBES)
+    """Each argument, setting and extent of all ops is read: `check` fails where it is not, or a reason says why it cannot."""
+    from tests.check import test_probed as of
+
+    told = []
+    for op, found in _of_each_op(of.all_untold):
+        print(f"{op.name}: {len(found)} changes pass", *found, sep="\n    ", flush=True)
+        told += found
+    if wrong := [*of.unreasoned(told), *(f"nothing passes as {pattern}" for pattern in of.idle(told))]:
+        raise AssertionError(f"{len(wrong)} changes pass without a reason, or the reverse, the first: {wrong[0]}")
+    return f"{len(told)} changes pass, each with a reason; all others fail"
 
 
 def _slow(*asked):
@@ -285,19 +293,26 @@ def names():
 
 
 def _of_all_ops(failures):
-    """`failures(op)`, how many checks were made and what is wrong, in processes of one thread; raises if anything is."""
+    """`failures(op)`: how many checks were made and what is wrong; raises if anything is."""
+    counts, problems = [], []
+    for op, (asked, wrong) in _of_each_op(failures):
+        print(f"{op.name}: {asked} checks, {len(wrong)} fail", *wrong, sep="\n    ", flush=True)
+        counts, problems = [*counts, asked], problems + wrong
+    if problems:
+        raise AssertionError(f"{len(problems)} of {sum(counts)} checks fail, the first: {problems[0]}")
+    return f"{len(counts)} ops, {sum(counts)} checks"
+
+
+def _of_each_op(function):
+    """Each op with function(its name), in processes of one thread."""
     import torch
 
     from tests.ops.test_ops import OPS
 
-    total, problems, processes = 0, [], len(os.sched_getaffinity(0))
-    with concurrent.futures.ProcessPoolExecutor(processes, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        for op, (asked, wrong) in zip(OPS, pool.map(failures, [op.name for op in OPS]), strict=True):
-            print(f"{op.name}: {asked} checks, {len(wrong)} fail", *wrong, sep="\n    ", flush=True)
-            total, problems = total + asked, problems + wrong
-    if problems:
-        raise AssertionError(f"{len(problems)} of {total} checks fail, the first: {problems[0]}")
-    return f"{len(OPS)} ops, {total} checks"
+    with concurrent.futures.ProcessPoolExecutor(
+        len(os.sched_getaffinity(0)), initializer=torch.set_num_threads, initargs=(1,)
+    ) as pool:
+        yield from zip(OPS, pool.map(function, [op.name for op in OPS]), strict=True)
 
 
 def seeds(runs=10_000):
