@@ -270,12 +270,15 @@ def probes():
 
 
 def _slow(*asked):
-    command = [sys.executable, "-m", "pytest", "-n", "auto", "--dist", "worksteal", "-q", "-m", "slow", *asked]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=9000)
+    """The last line of pytest; each test is printed as it ends."""
+    command, said = [sys.executable, "-m", "pytest", "-n", "auto", "--dist", "worksteal", "-v", "-m", "slow", *asked], []
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as run:
+        for line in run.stdout or ():
+            print(line, end="", flush=True)
+            said.append(line.strip("= \n"))
     if run.returncode:
-        print(run.stdout)
-        raise AssertionError("\n".join(line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))))
-    return run.stdout.splitlines()[-1].strip("= ")
+        raise AssertionError("\n".join(line for line in said if line.startswith(("FAILED", "ERROR"))))
+    return said[-1]
 
 
 def own():
