@@ -11,7 +11,7 @@ from posref.check import check, diagnose, fitted, general, indices, verdict
 from posref.check.engine import Question, distance
 from posref.check.report import Report
 from posref.check.tensors import round_to
-from posref.check.wrong_elements import not_computed
+from posref.check.wrong_elements import not_computed, of_a_part
 from posref.ops.variation import steps, varied
 from posref.relative import alibi
 from tests import golden
@@ -689,6 +689,8 @@ def called(name, question, got):
         lambda: not_computed(question, got),
         lambda: general.hypotheses(question, got),
         lambda: fitted.hypotheses(question, got),
+        lambda: of_a_part(question, got, question.op.mistakes.items),
+        lambda: of_a_part(question, got, lambda: next(general.stages(question))),
     ):
         if mistake := dict(known()).get(name):
             return mistake
