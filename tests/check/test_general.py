@@ -2,14 +2,16 @@
 
 import re
 from functools import partial
+from itertools import chain
 
 import numpy as np
 import pytest
 
 from posref import attention, ops, position_ids, vectors
-from posref.check import check, diagnose, fitted, general, indices, verdict
+from posref.check import check, diagnose, distances, fitted, general, indices, masks, verdict, weightings
 from posref.check.engine import Question, distance
 from posref.check.report import Report
+from posref.check.rotary import phases, waves
 from posref.check.tensors import round_to
 from posref.check.wrong_elements import not_computed, of_a_part
 from posref.ops.variation import steps, varied
@@ -539,7 +541,7 @@ def test_one_or_two_wrong_bits_have_no_name(name, settings, places):
 
 
 WAVES = {"dim": 64, "layout": "interleaved"}
-waves = partial(ops.op("sinusoidal.encode").spec, **WAVES)
+sinusoids = partial(ops.op("sinusoidal.encode").spec, **WAVES)
 
 
 def at_most_12(n, sinks, window):
@@ -581,8 +583,8 @@ FACTS = [
         lambda table, *_: table.reshape(-1, 8)[:8].reshape(2, 4, 8),
         "each row of your output is an unchanged row of table (0, 1, 2, 3, 4, 5, 6, 7)",
     ),
-    ("sinusoidal.encode", WAVES, lambda p, dim: waves(p)[1, 6], "the right result of batch row 1, row 6 alone"),
-    ("sinusoidal.encode", WAVES, lambda p, dim: waves(np.array(7)), "the right result of position 7 alone"),
+    ("sinusoidal.encode", WAVES, lambda p, dim: sinusoids(p)[1, 6], "the right result of batch row 1, row 6 alone"),
+    ("sinusoidal.encode", WAVES, lambda p, dim: sinusoids(np.array(7)), "the right result of position 7 alone"),
 ]
 NOISE = np.random.default_rng(1).normal(size=(3, 7, 64))
 
@@ -691,6 +693,9 @@ def called(name, question, got):
         lambda: fitted.hypotheses(question, got),
         lambda: of_a_part(question, got, question.op.mistakes.items),
         lambda: of_a_part(question, got, lambda: next(general.stages(question))),
+        lambda: chain.from_iterable(read.hypotheses(question, got) for read in (indices, masks, distances)),
+        lambda: chain(weightings.hypotheses(question), weightings.in_16_bits(question, got)),
+        lambda: chain(chain.from_iterable(waves.stages(question, got)), *phases.far_positions(question, got)),
     ):
         if mistake := dict(known()).get(name):
             return mistake
