@@ -326,6 +326,17 @@ check my_ops:half @64 --to leaves:rope | importing leaves raises SystemExit: 7
 check --contract --as alibi.bias --heads 12 --form nope | --form nope: expected signed, absolute or key
 check --contract --as rope --schedule yarn | the contract of rope.rotate has no --schedule; leave it out
 check my_ops:half --config t5-base | no layer of this model rotates; `posref explain t5-base` says what its layers do
+check my_ops:half --config baichuan | no layer of baichuan is described; `posref explain baichuan` says why
+check my_ops:half --preset bloom_176b --as rope | --preset bloom_176b is of alibi.bias; leave --as rope out
+serve "'unclosed" --as rope --dim 16 --layout half | cannot be read: No closing quotation; close its quotation mark
+explain llama --longer 0 | --longer 0: the model was trained on 2048 tokens; name a greater length
+explain llama --plot '' | a picture is written to an .svg file
+explain llama --frequencies a.npy --code torch | --frequencies and --code are two answers; leave --code out
+explain llama --code torch --json | --code and --json are two answers; leave --json out
+explain llama --diff qwen2 --longer 9000 | --longer and --diff are two answers; leave --diff out
+explain baichuan --code torch | no described layer of this model rotates
+explain bailing_moe | the class has no other default: name a config.json
+explain 'baichuan 7B' | name a config.json, a params.json, a GGUF file or a model type such as llama
 check --contract --preset Olmo-3.1-32B-Instruct | choose one: --layer 0; --layer 3
 check | check needs --as SYSTEM.OP, for instance --as alibi.bias
 check --as alibi.biases | no op 'alibi.biases'; did you mean alibi.bias or

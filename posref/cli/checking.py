@@ -41,7 +41,10 @@ def serve(arguments):
     if dtype not in ("float32", "float16", "bfloat16") or "to_positions" in options:
         given = "--to-positions is given" if "to_positions" in options else f"--to is {dtype!r}"
         raise Usage(f"{given}: serve takes --to float32, float16 or bfloat16 alone, and sends integers as they are")
-    words = shlex.split(arguments.program)
+    try:
+        words = shlex.split(arguments.program)
+    except ValueError as error:
+        raise Usage(f"the command {arguments.program!r} cannot be read: {error}; close its quotation mark") from None
     if not words or shutil.which(words[0]) is None:
         raise Usage(f"there is no program {arguments.program!r}; write the command that starts it, or build it first")
     name = (

@@ -122,7 +122,8 @@ def _of_rope(arguments):
         name: typed.numbers(f"--{name}", found[name]) for name in ("factors",) if isinstance(found.get(name), str)
     }
     _needed(parameters, options, "--as rope", "rope")
-    _needed(of_schedule, options, f"--schedule {arguments.schedule}", schedule)
+    needed = {name: p for name, p in of_schedule.items() if name != "length"}  # without one, several lengths are asked
+    _needed(needed, options, f"--schedule {arguments.schedule}", schedule)
     return check.check_rope, options
 
 
@@ -131,6 +132,8 @@ def _of_an_op(arguments):
 
     system = arguments.system if "." in (arguments.system or "") else None  # a preset says the op of its system
     name, way = system or of_preset(arguments)[0], f"--as {system}" if system else f"--preset {arguments.preset}"
+    if name and arguments.system and name.partition(".")[0] != arguments.system.partition(".")[0]:
+        raise Usage(f"--preset {arguments.preset} is of {name}; leave --as {arguments.system} out, or leave --preset out")
     settings = typed.or_usage(ops.op, name).make if name else check.check
     parameters = inspect.signature(settings).parameters | inspect.signature(check.check).parameters
     of_model = {"layer", "part"} if arguments.preset and arguments.preset.replace("-", "_") not in ops.presets() else set()
@@ -160,5 +163,6 @@ def of_a_model(arguments):
     try:
         return command.question(arguments.config, arguments.layer, arguments.part, arguments.layout)
     except ValueError as error:
-        remedy = f"; `posref explain {arguments.config}` says what its layers do, choose the op with --as"
-        raise Usage(f"{error}{remedy if 'no layer of' in str(error) else ''}") from None
+        said = "why" if "is described" in str(error) else "what its layers do, choose the op with --as"
+        remedy = f"; `posref explain {arguments.config}` says {said}" * ("layer of" in str(error))
+        raise Usage(f"{error}{remedy}") from None

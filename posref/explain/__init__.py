@@ -15,11 +15,13 @@ def explain(source):
     """What each layer does with position: a dictionary of `model_type`, `layers`, `unsupported`, `traps`, `unread`, `foreign`.
 
     `source` is a configuration as a dictionary, in any of the forms that are released, or the path of a file of it: a
-    config.json, a params.json of Meta, Mistral or DeepSeek, a GGUF file. Each entry of `layers` is a set of layers that
-    do the same, with their `indices`. `unsupported` names all other layers, with their `indices`, their `kind` and the key
+    config.json, a params.json of Meta, Mistral or DeepSeek, a GGUF file. It may be the name of a shipped model, or else a model
+    type, such as "llama": then all sizes are defaults of its class. Each entry of `layers` is a set of layers that do the
+    same, with their `indices`. `unsupported` names all other layers, with their `indices`, their `kind` and the key
     that counts them; a part whose number of layers no key says has no indices there. `unread` names keys about position that
     were not understood, `foreign` all other keys that no class of transformers 5.23.0 has.
-    ValueError, in one line, for a file that is broken or contradicts itself, unless other parts of it are described.
+    ValueError, in one line, for a file that is broken or contradicts itself, unless other parts of it are described; TypeError
+    for what is no dictionary, path or name.
     """
     return explanation(source).as_dict()
 
@@ -36,14 +38,16 @@ def explanation(source):
         try:
             groups, sentences, keys = _part(settings)
         except ValueError as error:
-            errors.append(gguf.renamed(error, settings.file.get("posref_names", ())))
+            spelled = [each for each in settings.spelled.items() if each[0] != each[1]]
+            errors.append(gguf.renamed(error, settings.file.get("posref_names", ()), spelled))
             unsupported += [entry | {"why": str(errors[-1])} for entry in undescribed(settings, None)]
             continue
         found, warnings, ignored = [*found, *groups], [*warnings, *sentences], [*ignored, *keys]
         strange += [key for key in foreign(settings) if key not in keys]
         unsupported += undescribed(settings, groups) if settings.layered else []
     if errors and not found:
-        raise errors[0]
+        of_class = "; the class has no other default: name a config.json" * ("posref_without_file" in config)
+        raise ValueError(f"{errors[0]}{of_class}")
     return Explanation(config["model_type"], found, unsupported, warnings, ignored, strange)
 
 

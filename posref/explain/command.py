@@ -19,17 +19,18 @@ SCHEDULES = ("linear", "ntk", "llama3", "yarn", "proportional")  # of `posref.ro
 
 def answer(arguments):
     """The text that answers one call; ValueError for a file that cannot be explained."""
+    _require_one(arguments)
     found = chosen(explanation(arguments.file), arguments.layer, arguments.part)
-    other = chosen(explanation(arguments.diff), arguments.layer, arguments.part) if arguments.diff else None
-    if arguments.plot:
+    other = None if arguments.diff is None else chosen(explanation(arguments.diff), arguments.layer, arguments.part)
+    if arguments.plot is not None:
         _plot(found, other, arguments)
         return arguments.plot
-    if arguments.frequencies:
+    if arguments.frequencies is not None:
         output.write_frequencies(found, arguments.frequencies)
         return arguments.frequencies
-    if arguments.code:
+    if arguments.code is not None:
         return output.code(found, arguments.code, os.path.basename(arguments.file))
-    if arguments.longer:
+    if arguments.longer is not None:
         options = longer.options(found, arguments.longer)
         return json.dumps(options, indent=2) if arguments.json else longer.page(options)
     if other:
@@ -39,11 +40,16 @@ def answer(arguments):
     return json.dumps(found.as_dict(), indent=2) if arguments.json else describe(found, arguments.file)
 
 
+def _require_one(arguments):
+    """ValueError for two options of which one would be ignored; --plot draws --diff too, and --longer and --diff have JSON."""
+    given = [name for name in ("plot", "frequencies", "code", "longer", "diff") if getattr(arguments, name) is not None]
+    given += ["json"] * bool(arguments.json)
+    if len(given) > 1 and tuple(given) not in (("plot", "diff"), ("longer", "json"), ("diff", "json")):
+        raise ValueError(f"--{given[0]} and --{given[1]} are two answers; leave --{given[1]} out")
+
+
 def _plot(found, other, arguments):
     """Write the picture of one model, or of two, to an .svg file."""
-    asked = [name for name in ("frequencies", "code", "longer") if getattr(arguments, name)]
-    if asked:
-        raise ValueError(f"--plot draws what explain and --diff say; leave --{asked[0]} out")
     if not arguments.plot.endswith(".svg"):
         raise ValueError(f"{arguments.plot}: a picture is written to an .svg file")
     names = (arguments.file, arguments.diff)

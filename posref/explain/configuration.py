@@ -184,7 +184,8 @@ def _undecided(file, row):
         f"{name} has {', '.join(f'a {key}' if value == 'given' else str(value) for key, value in values.items())}"
         for name, values in models.items()
     )
-    return f"the file has {of_file}; {known}; no other key says which of these models it is" if models else None
+    who = "a model type alone" if "posref_without_file" in file else "the file"
+    return f"{who} has {of_file}; {known}; no other key says which of these models it is" if models else None
 
 
 def record(name):

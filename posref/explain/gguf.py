@@ -363,10 +363,10 @@ def refuse(settings, unread):
             )
 
 
-def renamed(error, names):
-    """The error with the names that keys have in the GGUF file."""
+def renamed(error, names, spelled):
+    """The error with the names that keys have in the file: `names` in a GGUF file, `spelled` in another."""
     words = str(error).removeprefix("the configuration: " if names else "")
-    for key, theirs in names:
+    for key, theirs in names or spelled:
         words = re.sub(rf"(?<![\w.]){key.rpartition('.')[2]}(?=(\[\d+\])? (is|has|names|\[))", theirs, words)
     return ValueError(words)
 

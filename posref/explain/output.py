@@ -9,7 +9,7 @@ import numpy as np
 
 from posref._printable import in_one_line
 from posref.explain.configuration import shown
-from posref.explain.words import SCHEDULES, counted, first_and_last, rule_in_words, runs
+from posref.explain.words import LONGER, SCHEDULES, counted, first_and_last, rule_in_words, runs
 from posref.ops.scaling import ByLength
 from posref.rotary import rope
 
@@ -102,7 +102,9 @@ def one(explained):
         return groups[0]
     which = "; ".join(map(place, groups))
     raise ValueError(
-        f"{len(distinct)} rotations in this model; choose one: {which}" if groups else "no layer of this model rotates"
+        f"{len(distinct)} rotations in this model; choose one: {which}"
+        if groups
+        else f"no {'described ' * bool(explained.unsupported)}layer of this model rotates"
     )
 
 
@@ -149,6 +151,8 @@ def code(explained, language, name):
     if language not in LANGUAGES:
         raise ValueError(f"code is written in {', '.join(LANGUAGES)}, not in {language}")
     group = _written(of_text(explained))
+    if longer := next((trap for trap in explained.traps if trap.startswith(LONGER)), None):
+        raise ValueError(f"{longer}: the code printed here has one list of frequencies")
     name = re.sub(r"[^\w. -]", "_", name)  # it stands in a comment
     words = {"title": f"RoPE of {name}, layers {runs(group.indices)}: {group.call}.", "dim": attending(group)}
     if group.rotated == "last" and group.rotary_dim < group.head_dim:

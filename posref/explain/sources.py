@@ -23,6 +23,8 @@ DEEPEST, MOST_KEYS, LONGEST_PATH, LONGEST_LIST = 16, 50_000, 256, 100_000
 
 def read(source):
     """The configuration behind a path or a dictionary, as a dictionary in the words of transformers."""
+    if not isinstance(source, (dict, str, os.PathLike)):  # an open file has a number, and a number would be opened
+        raise TypeError(f"explain: source is {_require.kind(source)}, expected a dictionary, a path or a name")
     config = source if isinstance(source, dict) else _from_file(source)
     if gguf.recognised(config):
         config = gguf.without_vocabulary(config)
@@ -94,8 +96,11 @@ def _from_file(path):
         raise ValueError("the name of the file holds a null character; no file has such a name")
     if not os.path.exists(path) and model(path):
         return models()[model(path)]["config"]
-    if not os.path.exists(path) and (path in facts() or {"code", "variants"} & {*FAMILIES.get(path, UNKNOWN)}):
-        return {"model_type": path, "posref_without_file": _near(path)}  # a trap says so
+    kind = str(path)
+    if not os.path.exists(path) and (
+        kind in facts() or ({"code", "variants"} & {*FAMILIES.get(kind, UNKNOWN)} and " " not in kind)
+    ):
+        return {"model_type": kind, "posref_without_file": _near(path)}  # a trap says so; "baichuan 7B" is a row of a type
     if os.path.isdir(path):
         inside = os.path.join(path, "config.json")
         hint = f"; name {inside}" if os.path.isfile(inside) else "; name the configuration in it"
@@ -110,7 +115,8 @@ def _from_file(path):
     except OSError as error:
         reason, words = error.strerror or error, f"did you mean {', '.join(_near(path))}? " * bool(_near(path))
         words += f"`posref explain --models` lists the {len(models())} models known by name"
-        raise ValueError(f"{path}: {reason}; name a config.json, a params.json or a GGUF file; {words}") from None
+        known = "a config.json, a params.json, a GGUF file or a model type such as llama"
+        raise ValueError(f"{path}: {reason}; name {known}; {words}") from None
     return _parsed(path, text)
 
 

@@ -12,6 +12,7 @@ from posref.explain import swin_layers
 from posref.explain.configuration import ELSEWHERE, ROTARY, fields, shown
 from posref.explain.parameters import ntk_length
 from posref.explain.rotary_layers import turned_width
+from posref.explain.words import LONGER
 
 # a key about position, at any depth; beside these, all that stands in rotary parameters
 SPEAKS = re.compile(
@@ -197,7 +198,8 @@ def _no_base(settings, groups):
             yield f"the base {bases} is fixed in the code of {FIXED.get(rule, settings.model_type)}; no key changes it"
         else:
             who = settings.facts.get("file", "transformers")
-            yield f"no rope_theta is given: {who} takes {bases} from its class, other programs may take another"
+            key = "rotary_emb_base" if rule == "qwen" else "rope_theta"
+            yield f"no {key} is given: {who} takes {bases} from its class, other programs may take another"
 
 
 def _overridden(settings, groups):
@@ -358,7 +360,7 @@ def _telechat(settings, groups):
         if settings.row != "telechat 2":
             after = f"the code of the checkpoint fails at a token after a cache of {n} tokens or more"
         yield (
-            f"a text of n > {n} tokens has scaling.ntk with factor 2^ceil(log2(n / {ntk_length(settings)}) + 1) - 1 and "
+            f"{LONGER} {n} tokens has scaling.ntk with factor 2^ceil(log2(n / {ntk_length(settings)}) + 1) - 1 and "
             f"magnitude 0.1 ln(n / {n}) + 1; {after}"
         )
         if settings["flash_attn"]:

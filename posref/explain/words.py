@@ -315,6 +315,7 @@ def _state(said):
         yield "chunk", f"{said['chunk']} tokens at a time; the length changes only the rounding"
 
 
+LONGER = "a text of n >"  # how a trap begins that says which other frequencies longer texts have
 SCHEDULES = {
     "yarn": "YaRN",
     "llama3": "Llama 3",

@@ -43,6 +43,8 @@ def document(file, layer=None, part=None, *, version):
     group = output.of_text(command.chosen(explanation(file), layer, part))
     if group.sign < 0:
         raise ValueError("vectors are written for rotations counter-clockwise; negate the positions of those of another model")
+    if _follows_the_length(group):
+        raise ValueError("the frequencies of this rotation change with the length of a text; vectors are written for one list")
     with mpmath.workprec(BITS):
         records = list(cases(group, f"rope/{group.layout}/model"))
     title = f"Rotation of a model of type {group.model_type}, layers {group.indices[0]} and those like it."
@@ -79,11 +81,14 @@ def _rotations(model):
             one = output.of_text(replace(explained, layers=[group]))
         except ValueError:
             continue
-        by_length = (one.scaling or {}).get("type", "").startswith("dynamic_ntk")
         new = (one.call, one.layout, one.magnitude) not in seen
-        if one.sign > 0 and len(one.frequencies) and not by_length and new:
+        if one.sign > 0 and len(one.frequencies) and not _follows_the_length(one) and new:
             seen.add((one.call, one.layout, one.magnitude))
             yield one
+
+
+def _follows_the_length(group):
+    return (group.scaling or {}).get("type", "").startswith("dynamic_ntk")
 
 
 def _last(group):

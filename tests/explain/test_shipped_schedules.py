@@ -91,6 +91,22 @@ def test_no_single_list_is_written_for_qwen():
         presets.op_and_settings(QWEN)
 
 
+def test_code_of_one_list_is_not_written_for_longer_texts_of_telechat():
+    with pytest.raises(ValueError, match=r"a text of n > .* tokens has .*: the code printed here has one list"):
+        output.code(explanation(TELECHAT), "torch", "telechat")
+
+
+def test_an_error_names_the_key_of_the_file():
+    with pytest.raises(ValueError, match="n_layer is 0, expected"):
+        explain({"model_type": "telechat", "base_seqlen": 8192, "training_seqlen": 8192, "n_layer": 0})
+
+
+@pytest.mark.parametrize("number", [3, True, None, [], b"config.json"])
+def test_what_is_no_path_is_not_opened(number):
+    with pytest.raises(TypeError, match=r"explain: source is .*, expected a dictionary, a path or a name"):
+        explain(number)
+
+
 def test_telechat_has_a_static_factor_that_its_code_holds():
     """4096 in the code of 7B, 8192 in that of 12B; no key says it, and of other sizes no code was read."""
     seven, twelve = one(TELECHAT), one(TELECHAT_12B)

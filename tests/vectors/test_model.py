@@ -90,3 +90,14 @@ def test_a_model_with_several_rotations(tmp_path, capsys):
     assert "choose one" in capsys.readouterr().err
     assert main(["--config", "llama-3.1-8b"]) == 2
     assert "needs -o" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("config", [{"model_type": "qwen", "seq_length": 2048}, "internlm2_5-7b"])
+def test_frequencies_that_follow_the_length_have_no_vectors(config, tmp_path, capsys):
+    name = config
+    if isinstance(config, dict):
+        (tmp_path / "config.json").write_text(json.dumps(config), encoding="ascii")
+        name = str(tmp_path / "config.json")
+    assert main(["--config", name, "-o", str(tmp_path / "out")]) == 2
+    assert "change with the length of a text; vectors are written for one list" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
