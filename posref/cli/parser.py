@@ -156,7 +156,7 @@ def all_commands():
         "Options are those of `posref check`; --to float16 or bfloat16 sends that dtype. docs/serve.md has the protocol."
     )
     serve.add_argument("program", metavar="PROGRAM", help="the command that starts it, for instance ./rope or 'python rope.py'")
-    _asking(serve)
+    _asking(serve, to=("DTYPE", "send arrays as float32, float16 or bfloat16"), to_positions=("CONVERTER", argparse.SUPPRESS))
     serve.add_argument("--json", action="store_true", help="the report as JSON")
     serve.set_defaults(run=checking.serve, function="PROGRAM", contract=False)
 
@@ -206,11 +206,11 @@ def _command(commands, name, described=COMMANDS, first=FIRST):
     return made
 
 
-def _asking(parser):
-    """The options that say what is asked: those of a check, and of a program that answers one."""
+def _asking(parser, **otherwise):
+    """The options that say what is asked: those of a check, and of a program that answers one, where some say otherwise."""
     words = "what the function should compute, for instance rope or alibi.bias"
     parser.add_argument("--as", dest="system", type=typed.without_family, metavar="SYSTEM.OP", help=words)
-    for name, (metavar, words) in typed.CHECK_OPTIONS.items():
+    for name, (metavar, words) in (typed.CHECK_OPTIONS | otherwise).items():
         kind = {"choices": ONE_OF[name]} if name in ONE_OF else {"type": NUMBERS.get(name, str), "metavar": metavar}
         parser.add_argument(typed.option(name), help=words, **kind)
 
