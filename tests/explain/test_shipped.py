@@ -75,10 +75,11 @@ def test_generate_gives_padding_the_position_1():
 def test_names_of_types():
     assert explanation("bailing_moe_v2").layers == explanation({"model_type": "bailing_moe_v2"}).layers
     assert any("Ling-V2 takes 600000 from its class" in trap for trap in explanation("bailing_moe_v2").traps)
-    assert len(explanation("baichuan 13B").layers[0].indices) == 40
     assert [trap.partition(";")[0] for trap in explanation("baichuan").traps] == [
-        "the file has no hidden_size, no num_hidden_layers"
+        "a model type alone has no hidden_size, no num_hidden_layers"
     ]
+    with pytest.raises(ValueError, match="baichuan 13B: No such file"):  # the name of a row, and no type
+        explanation("baichuan 13B")
 
 
 def test_alibi_of_falcon_counts_tokens_and_of_baichuan_places():
