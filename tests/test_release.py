@@ -71,7 +71,7 @@ def test_the_workflow_publishes_after_what_the_page_says():
     assert len(runs) == 3
     assert [command for command in runs if f"`{command}`" not in page.partition("4. Commit")[2]] == []
     assert "  publish:\n    needs: [tests, build]\n" in workflow
-    assert "  tests:\n    uses: ./.github/workflows/tests.yml\n" in workflow
+    assert "  tests:\n    uses: ./.github/workflows/tests.yml\n  build:\n" in workflow
     assert "  workflow_call:\n" in (stages.ROOT / ".github" / "workflows" / "tests.yml").read_text()
 
 
@@ -122,6 +122,16 @@ def test_a_changed_file_is_noticed_and_changed_words_are_not(monkeypatch, tmp_pa
     assert fingerprint('"""B\n\nC."""\n\n# c\ndef f():\n    """C."""\n\n    return "a"  # b\n') == before
     assert fingerprint('"""A."""\n\n\ndef f():\n    """A\n    B."""\n    return "b"  # b\n') != before
     assert fingerprint('"""A."""\n\n\ndef f():\n    "a"\n    """A."""\n    return "a"  # b\n') != before
+
+
+def test_the_address_that_a_publisher_writes_makes_no_record_old(monkeypatch, tmp_path):
+    monkeypatch.setattr(stages, "ROOT", tmp_path)
+    setup = (tier.ROOT / "setup.cfg").read_text()
+    before, with_address, with_more = (
+        (tmp_path / "setup.cfg").write_text(text) and stages.fingerprint("oldest")
+        for text in (setup, setup.replace(tier.PLACEHOLDER, "https://forge.test/own/"), setup + "zip_safe = False\n")
+    )
+    assert before == with_address != with_more
 
 
 def test_the_house_rules_notice_sabotage():
