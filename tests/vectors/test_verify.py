@@ -172,6 +172,18 @@ def test_forged_numbers_under_a_fitting_manifest_are_found(small, capsys):
     assert (code, "has other numbers than the installed posref has under this id" in said) == (1, True)
 
 
+def test_a_file_of_more_than_16_mb_is_not_read(small):
+    """As SECURITY.md says; JSON may end with any number of blanks."""
+    path, most = small / SYSTEM.name, 16 * 2**20
+    text = path.read_text()
+    path.write_text(text + " " * (most - len(text)))
+    assert vectors.read(path)["cases"]
+    path.write_text(text + " " * (most + 1 - len(text)))
+    with pytest.raises(ValueError, match=f"longer than {most} bytes"):
+        vectors.read(path)
+    assert [said for said in vectors.verify(small) if f"longer than {most} bytes" in said]
+
+
 def test_text_of_a_manifest_reaches_no_terminal_as_it_is(small, capsys):
     with open(small / "MANIFEST.sha256", "a") as manifest:
         manifest.write(f"{'0' * 64}  \x1b[31mred\x07\n")
