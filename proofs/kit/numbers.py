@@ -13,6 +13,7 @@ of them is off by at most u times its own result, an elementary function by 4 un
 
 import ast
 import copy
+import functools
 import inspect
 import itertools
 import re
@@ -50,6 +51,7 @@ ALIKE = 2  # calls of one function with the same words that are tried
 WHOLE = 2**5  # cells of an array that are read one by one
 DTYPES = (np.float64, np.float32, np.int64)
 FURTHER = (np.float16, np.int32, np.uint8)  # at sizes up to 3, with more sizes alone: tests/test_laws.py asks them too
+LARGE = (2**53, 2**31)  # which arrays of integers approach: float64, and the squares of 64 bits, end there
 FUNCTION = 8  # unit roundoffs, 4 units in the last place, that an elementary function of numpy may be off
 
 
@@ -250,7 +252,7 @@ def _form(value):
 # calls
 
 
-_calls, _now, _seed, _grid = [], None, 0, SIZES
+_calls, _now, _seed, _grid, _large = [], None, 0, SIZES, 0
 _read, _alive = {}, []  # what was read of arrays, by identity, and these arrays
 
 
@@ -380,7 +382,27 @@ def _calls_agree(call):
     asked = [(size, dtype) for size in (_grid if used else _grid[:1]) for dtype in (DTYPES if max(size) > 3 else DTYPES + few)]
     if used and not by_identity:
         _of_nothing(call)
-    return sum(_agree(call, size, dtype) for size, dtype in asked)
+    return sum(_agree(call, size, dtype) for size, dtype in asked) + _of_large(call)
+
+
+def _of_large(call):
+    """How many times a call could be compared whose arrays of integers hold large ones.
+
+    A single integer is Python's, which has no end, and may be a length; so what it is made of stays small.
+    """
+    global _large
+    single = {s for value in call.arguments.values() if isinstance(value, Scalar) for s in value.e.free_symbols}
+    arrays = [
+        value for value in call.arguments.values() if _symbolic(value) and not isinstance(value, (Scalar, tuple, sp.Basic))
+    ]
+    if single - cases._sizes or not any(kind_of(value) == "i" for value in arrays):
+        return 0
+    compared = 0
+    with suppress(MemoryError):  # an integer that is a length: the other one is as well, and memory may have it
+        for _large in LARGE:
+            compared += _agree(call, (3, 3), np.int64)
+    _large = 0
+    return compared
 
 
 def _of_nothing(call):
@@ -425,9 +447,9 @@ def _again(call):
     return 1
 
 
-def _agrees_in_batches(call, given):
+def _agrees_in_batches(call, given, crossed=True):
     with suppress(Beyond, Undecided):  # a function among the arguments takes symbols alone
-        rank.agrees(call.function, given)
+        rank.agrees(call.function, given, crossed)
         extremes.agrees(call.function, given)
 
 
@@ -500,7 +522,7 @@ def _agree(call, size, dtype):
         if not _happens(call, given, size, dtype):
             return 0
         cells, expected = _expected(call, given, size, dtype)
-    except (Beyond, Undecided, OverflowError, sp.SympifyError):
+    except (Beyond, Undecided, OverflowError, IndexError, sp.SympifyError):  # a large integer is no index
         return 0
     name, f = call.function.__name__, python_function(call.function)
     try:
@@ -510,11 +532,11 @@ def _agree(call, size, dtype):
     except (TypeError, ValueError, AttributeError) as error:
         if "read-only" in str(error):
             raise Refuted(f"{name} writes to an argument (size {size}, {dtype.__name__})") from error
-        if not isinstance(error, ValueError) and not rank.refused(error):
+        if not rank.refused(error):  # a ValueError too: numpy has its own
             raise Refuted(f"{name} fails in {dtype.__name__}, which its contract takes: {error}") from error
         return 0  # a contract refuses these numbers
     if max(size) <= 3 and dtype is np.float64:
-        _agrees_in_batches(call, given)
+        _agrees_in_batches(call, given, size == (3, 3) or not _sizes([*call.arguments.values(), call.result]))
     for wrong in rank.wrong_extents(call.function, given, got):
         raise Refuted(f"{wrong} (size {size})")
     got = got if call.number is None else got[call.number]
@@ -775,7 +797,7 @@ def stacked(numbers):
 def known(value):
     """A number without error."""
     value = np.asarray(value)
-    return Number(value, np.abs(value) if value.dtype != bool else value * 1, np.zeros(value.shape))
+    return Number(value, np.abs(value * 1.0), np.zeros(value.shape))
 
 
 def constant(value):
@@ -904,18 +926,22 @@ class Meter:
                 return known(0.5)  # any number: results may not depend on it
             at = [self.value(i, indices) for i in e.args]
             whole = e.is_integer and e.func.__name__ not in self.given
-            return known(_entry(e.func.__name__, at) if whole else self.entry(e.func.__name__, at))
+            return known(_far(_entry(e.func.__name__, at)) if whole else self.entry(e.func.__name__, at))
         if isinstance(e, sp.Sum):
             return self._sum(e, indices)
+        if _large and e.func is sp.floor:  # of a quotient in float64 another whole part
+            over, under = (self.number(part, indices) for part in sp.fraction(sp.together(e.args[0])))
+            return exactly(np.floor_divide)(over, under)
         parts = [self.number(a, indices) for a in e.args]
         if e.func in OPERATIONS:
-            return OPERATIONS[e.func](*parts)
-        if e.is_Add or e.is_Mul:
-            total = parts[0]
-            for part in parts[1:]:
-                total = added(total, part) if e.is_Add else multiplied(total, part)
-            return total
-        raise Beyond
+            result = OPERATIONS[e.func](*parts)
+        elif e.is_Add or e.is_Mul:
+            result = functools.reduce(added if e.is_Add else multiplied, parts)
+        else:
+            raise Beyond
+        if _large and np.max(result.magnitude) >= 2**63 and all(np.asarray(part.value).dtype.kind == "i" for part in parts):
+            raise Beyond  # 64 bits do not hold what the formula itself says
+        return result
 
     def _symbol(self, e):
         if e in cases._bounds:
@@ -923,7 +949,7 @@ class Meter:
         if e in cases._sizes:
             return self.size[e.name == "n"]
         if e.is_integer:
-            return int(_entry(e.name, [])) % 3 + 1
+            return int(_far(_entry(e.name, []) % 3 + 1))
         return 1 if self.whole else (abs(int(_entry(e.name, []))) + 1) * self.unit
 
     def _sum(self, e, indices):
@@ -939,6 +965,11 @@ class Meter:
         inside = (low <= steps) & (steps <= high)
         value, magnitude, error = (np.where(inside, part, 0).sum(axis=0) for part in terms)
         return Number(value, magnitude, error + max(count - 1, 0) * magnitude)
+
+
+def _far(number):
+    """A whole number, or one as far from a large one, of the same sign."""
+    return number if not _large else np.where(number < 0, -1, 1) * (_large - np.abs(number))
 
 
 def _entry(name, indices):

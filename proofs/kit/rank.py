@@ -4,9 +4,11 @@ A theorem runs a function at one rank. Its contract says which arguments may hav
 be what the function returns for that row alone.
 """
 
+import math
 import re
 import traceback
 from pathlib import Path
+from typing import get_args, get_origin
 
 import numpy as np
 
@@ -16,6 +18,8 @@ from proofs.kit import cases
 from proofs.kit.verdicts import Refuted
 
 LEADS = ((2,), (2, 2))
+TIMES = "\u00b7"  # in the name of a product of extents, which for `shape_of` is one name
+PRODUCT = re.compile(r"[a-zA-Z_]\w*(\*[a-zA-Z_]\w*)+")
 CLOSE = 1e-9  # sums of a few float64 in another order; another row is off by far more
 
 
@@ -43,23 +47,35 @@ def _leads(function):
 
 
 def stated(function):
-    """What is written behind the arrow; None for records, and for products of extents, which no argument has."""
+    """The shapes that are written behind the arrow, one for each part; of records and of others that have none, nothing."""
     rule = function.__wrapped__.__annotations__.get("return") if hasattr(function, "contract") else None
-    return shape_of(rule.axes) if axes(rule) and not re.search(r"[a-z]\*[a-z]", rule.axes) else None
+    rules = get_args(rule) if get_origin(rule) is tuple else [rule]
+    return [shape_of(PRODUCT.sub(lambda m: m[0].replace("*", TIMES), r.axes)) if axes(r) else None for r in rules]
 
 
 def wrong_extents(function, given, got):
     """Axes of a result that are not as long as its contract says for these arguments, in words; with # 1 is right too."""
-    shape, found = stated(function), []
-    sizes = _extents(function, given) | {"": 1} if shape else {}
+    shapes = stated(function)
+    sizes = _extents(function, given) | {"": 1} if any(shapes) else {}
+    return [
+        words for shape, part in zip(shapes, parts(got), strict=False) for words in _wrong(function, given, sizes, shape, part)
+    ]
+
+
+def _wrong(function, given, sizes, shape, got):
+    if shape and shape.like and np.shape(got) != np.shape(given[shape.like]):
+        yield f"{shape.like} has shape {np.shape(given[shape.like])} and the result of {function.__name__} {np.shape(got)}"
     for place, axis in enumerate(shape.axes if shape else ()):
-        if all(name in sizes for term in axis.terms for name in term.coefficients) and axis.mark in ("", "#"):
-            said = [sum(c * sizes[name] for name, c in term.coefficients.items()) / term.divisor for term in axis.terms]
-            extent = np.shape(got)[shape.at(place)]
+        names = {n for term in axis.terms for name in term.coefficients for n in name.split(TIMES)}
+        if names <= sizes.keys() and axis.mark in ("", "#"):
+            said, extent = [_length(term, sizes) for term in axis.terms], np.shape(got)[shape.at(place)]
             if extent not in said and not (axis.mark == "#" and extent == 1):
-                words = "|".join(term.text for term in axis.terms)
-                found.append(f"{words} is {said[0]:g} in the arguments of {function.__name__} and {extent} in its result")
-    return found
+                words = "|".join(term.text for term in axis.terms).replace(TIMES, "*")
+                yield f"{words} is {said[0]:g} in the arguments of {function.__name__} and {extent} in its result"
+
+
+def _length(term, sizes):
+    return sum(c * math.prod(sizes[n] for n in name.split(TIMES)) for name, c in term.coefficients.items()) / term.divisor
 
 
 def _extents(function, given):
@@ -74,21 +90,24 @@ def _extents(function, given):
     return found
 
 
-def agrees(function, given):
+def agrees(function, given, crossed=True):
     """Raises Refuted if a row of a batch is not what its arguments give alone; returns how many batches were compared.
 
-    All arguments get leading axes, or one of them does; rows are moved on and made smaller, so that they share no maximum, and
-    only moved on where the contract refuses that. What it refuses is not compared. A result without them is a sum of rows.
+    All arguments get leading axes, or one of them does, or, `crossed`, one gets (2, 1) and the others (1, 2), which a body that
+    lays out its rows in a line takes for others. Rows are moved on and made smaller, so that they share no maximum, and only
+    moved on where the contract refuses that. What it refuses is not compared. A result without them is a sum of rows.
     """
     if not hasattr(function, "contract") or any(map(callable, given.values())):  # a function of one rank
         return 0
     names = [n for n in _leads(function) if isinstance(given.get(n), np.ndarray)]
-    single = [([n], LEADS[0]) for n in names if len(names) > 1 and stated(function)]  # of a record, parts depend on some
-    asked = [(names, lead) for lead in LEADS] + single if names else []
+    asked = [dict.fromkeys(names, lead) for lead in LEADS] if names else []
+    if len(names) > 1:
+        asked += [{n: LEADS[0]} for n in names if any(stated(function))]  # of a record, parts depend on some
+        asked += [dict.fromkeys(names, (1, 2)) | {n: (2, 1)} for n in names[len(names) == 2 :] if crossed]
     others = [n for n, a in function.contract.arguments.items() if a.shape and a.shape.lead and n not in names]
     unasked = is_sum(function) or any(isinstance(given.get(n), np.ndarray) for n in others)
     alone = 0 if unasked else _first_alone(function, given, names)
-    return alone + sum(any(_batch_agrees(function, given, *which, change) for change in (_smaller, _moved)) for which in asked)
+    return alone + sum(any(_batch_agrees(function, given, leads, change) for change in (_smaller, _moved)) for leads in asked)
 
 
 def _first_alone(function, given, names):
@@ -107,9 +126,21 @@ def _leading(function, given):
     return {n: max(np.ndim(given[n]) - len(shape.axes), 0) for n, shape in arrays.items()}
 
 
-def _batch_agrees(function, given, names, lead, change):
-    rows = [given | {n: change(given[n], k) for n in names} for k in range(int(np.prod(lead)))]
-    return _compared(function, _spread(function, names, rows, lead), rows, [*np.ndindex(lead)])
+def _batch_agrees(function, given, leads, change):
+    """Whether a batch agrees whose arguments have these leading axes; with fewer axes than others one gets axes of length 1."""
+    own = _leading(function, given)
+    most = max(own.values(), default=0)
+    each = {n: [change(given[n], k) for k in range(math.prod(lead))] for n, lead in leads.items()}
+    batch = {n: np.stack(x).reshape(*leads[n], *(1,) * (most - own[n]), *x[0].shape) for n, x in each.items()}
+    places = [*np.ndindex(np.broadcast_shapes(*leads.values()))]
+    which = lambda place, lead: np.ravel_multi_index(_held(place, lead), lead)
+    rows = [given | {n: x[which(place, leads[n])] for n, x in each.items()} for place in places]
+    return _compared(function, given | batch, rows, places)
+
+
+def _held(place, extents):
+    """A place in a batch, in what has length 1 along some of its axes."""
+    return tuple(min(i, n - 1) for i, n in zip(place, extents, strict=False))
 
 
 def _moved(x, k):
@@ -124,8 +155,8 @@ def _smaller(x, k):
 def _compared(function, batch, rows, places):
     """Whether a batch, and its rows alone, were taken and agree."""
     try:
-        alone = [parts(function(**row)) for row in rows]
         whole = parts(function(**batch))
+        alone = [parts(function(**row)) for row in rows]
     except Exception as error:
         if refused(error):
             return False
@@ -134,7 +165,8 @@ def _compared(function, batch, rows, places):
         places, alone = [()], [list(map(sum, zip(*alone, strict=True)))]
     for place, row in zip(places, alone, strict=True):
         for part, expected in zip(whole, row, strict=True):
-            got = part if np.ndim(part) == np.ndim(expected) else np.asarray(part)[place]  # it may not depend on this argument
+            part = np.asarray(part)  # which may not depend on these arguments
+            got = part if part.ndim == np.ndim(expected) else part[_held(place, part.shape)]
             if np.shape(got) != np.shape(expected) or not np.allclose(got, expected, rtol=CLOSE, atol=CLOSE, equal_nan=True):
                 own, other = ("the result", "the sum of its rows") if is_sum(function) else (f"row {place}", "alone it")
                 raise Refuted(f"{function.__name__} of a batch: {own} is {got}, {other} is {expected}")
@@ -145,14 +177,6 @@ def refused(error):
     """Whether an error is a contract's, which names module and function, or that of a function which a theorem passes."""
     *_, (last, _) = traceback.walk_tb(error.__traceback__)
     return bool(re.match(r"\w+\.\w+: ", str(error))) or last.f_code.co_filename.startswith(str(Path(cases.KIT).parent))
-
-
-def _spread(function, names, rows, lead):
-    """The arguments of all rows as one batch; what has fewer leading axes than others gets axes of length 1 for them."""
-    own = _leading(function, rows[0])
-    most = max(own.values(), default=0)
-    stacked = {n: np.stack([row[n] for row in rows]) for n in names}
-    return rows[0] | {n: x.reshape(*lead, *(1,) * (most - own[n]), *x.shape[1:]) for n, x in stacked.items()}
 
 
 def parts(result):

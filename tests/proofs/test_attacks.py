@@ -20,6 +20,7 @@ import pytest
 import sympy as sp
 
 from posref import _require, attention, pairing
+from posref._contract import Array, Numbers, SignedIntegers, contract
 from posref.rotary import rope
 from proofs.kit import *
 from proofs.kit import honest, numbers
@@ -2084,7 +2085,103 @@ def test_hypotheses_are_recorded():
     assert list(RECORD.hypotheses) == ["a >= 5"]
 
 
-# what numbers see
+# what arrays of numbers see
+
+
+class InArrays:
+    """Functions that symbols take for the formula in their contract's shape: other batches, large integers, longer results."""
+
+    @contract
+    def of_flat_batches(q: Numbers[Array, "... n d"], k: Numbers[Array, "... m d"]) -> Numbers[Array, "... n m"]:
+        """Scores of two batches of one shape; batches (2, 1) and (1, 2) fail."""
+        lead = np.broadcast_shapes(q.shape[:-2], k.shape[:-2])
+        q, k = q.reshape(-1, *q.shape[-2:]), k.reshape(-1, *k.shape[-2:])
+        return (q @ np.swapaxes(k, -1, -2)).reshape(*lead, q.shape[-2], k.shape[-2])
+
+    @contract
+    def of_sums_over_batches(q: Numbers[Array, "... d"], k: Numbers[Array, "... d"]) -> Numbers[Array, "d"]:
+        """Of two batches of one shape; of (2, 1) and (1, 2) two of four products are missing."""
+        return (q.reshape(-1, q.shape[-1]) * k.reshape(-1, k.shape[-1])).sum(axis=-2)
+
+    @contract
+    def of_a_third_batch(
+        q: Numbers[Array, "... d"], k: Numbers[Array, "... d"], v: Numbers[Array, "... d"]
+    ) -> Numbers[Array, "... d"]:
+        """The first two have any batch, the third one that of both or none."""
+        y = q * k
+        lead = np.broadcast_shapes(y.shape, v.shape)
+        return (y.reshape(-1, y.shape[-1]) * v.reshape(-1, v.shape[-1])).reshape(lead)
+
+    @contract
+    def of_a_product_and_its_quotient(q: SignedIntegers[Array, "n"]) -> SignedIntegers[Array, "n"]:
+        """0 at 2^24: 64 bits hold no 2^64."""
+        return q * 2**40 // 2**40
+
+    @contract
+    def of_a_part_of_a_trillion(q: SignedIntegers[Array, "n"]) -> SignedIntegers[Array, "n"]:
+        """The part is rounded away, and 64 bits hold no 2^31 trillions."""
+        return (q * 10**12 + 1) // 10**12
+
+    @contract
+    def of_eight_squares(q: SignedIntegers[Array, "n"]) -> SignedIntegers[Array, "n"]:
+        """64 bits hold the square of 2^31, and not eight of them."""
+        return q * q * 8 // 8
+
+    @contract
+    def of_a_negative_power(q: Numbers[Array, "n"]) -> Numbers[Array, "n"]:
+        """numpy takes no integers to negative powers; the contract takes integers."""
+        return (1 + q * q) ** -1
+
+    @contract
+    def of_a_power_of_a_number(q: Numbers[Array, "n"]) -> Numbers[Array, "n"]:
+        """numpy takes no integers to negative powers; the contract takes integers."""
+        return q * np.full_like(q, 2) ** -1
+
+    @contract
+    def of_all_products_twice(q: Numbers[Array, "n"], k: Numbers[Array, "d"]) -> Numbers[Array, "n*d"]:
+        """All products, and all again."""
+        y = (q[..., None] * k[..., None, :]).reshape(-1)
+        return np.concatenate([y, y])
+
+    @contract
+    def of_a_product_less(q: Numbers[Array, "n"], k: Numbers[Array, "d"]) -> Numbers[Array, "n 2*n*d+1"]:
+        """One column is missing."""
+        return np.repeat(q[..., None], 2 * len(q) * len(k), axis=-1)
+
+    @contract
+    def of_its_own_length(q: Numbers[Array, "n"]) -> Numbers[Array, "=q"]:
+        """All entries, and all again."""
+        return np.concatenate([q, q])
+
+    @contract
+    def of_two_parts(q: Numbers[Array, "n"]) -> tuple[Numbers[Array, "n"], Numbers[Array, "n"]]:
+        """All entries, and all again."""
+        return 1 * q, np.concatenate([q, q])
+
+
+def of_its_arguments(function, *lengths):
+    """A body that claims of each result that it has the entries that it has: what symbols can tell is true."""
+
+    def body():
+        whole = "integers" in str(function.contract.arguments["q"].rule)
+        given = [symbols(name, *lengths, integer=True if whole else None) for name in function.contract.arguments]
+        result = function(*given)
+        for part in result if isinstance(result, tuple) else (result,):
+            prove_equal(part, part + 0)
+
+    body.__doc__ = "It is what is in its contract, for all q."
+    return body
+
+
+ROWS = {"of_flat_batches": (2, 3)}
+
+
+@pytest.mark.parametrize("function", [f for name, f in vars(InArrays).items() if name.startswith("of_")])
+def test_arrays_of_numbers_tell(function):
+    t = theorem(of=[function], sizes="one")(of_its_arguments(function, *ROWS.get(function.__name__, (2,))))
+    t.prove()
+    with pytest.raises((Refuted, ValueError)):
+        numbers.check(t)
 
 
 def same_name():
