@@ -95,8 +95,9 @@ class Results:
 class Claims:
     """What the claims of a theorem have of the marks: functions that they see, and those that compute right sides."""
 
-    def __init__(self, results, said, pins, ends):
-        self.results, self.pins, self.ends = results, pins, ends  # ends: whether a first or last cell may stand for itself
+    def __init__(self, results, said, pinned, ends):
+        self.results, self.ends = results, ends  # ends: whether a first or last cell may stand for itself
+        self.pinned = pinned  # functions that claims have to see in all cells
         self.seen, self.expected = set(), set()
         self.names = set()  # of marks that claims see
         self.read = {}  # (function, part, axis) -> indices at which claims see it
@@ -119,7 +120,7 @@ class Claims:
             if marks and not (shown and all(map(self._known, marks))) and self._differ(a, b):
                 shown, said = self._is_said(a, b)
                 if shown:
-                    self._note(marks, not (said and self.pins))
+                    self._note(marks, not (said and self.pinned & {_read(mark)[0] for mark in marks}))
 
     def _note_apart(self, side, other):
         """Functions of which results are on one side alone; two results and 0 are two sides of a claim about both."""
@@ -157,7 +158,7 @@ class Claims:
     def _known(self, mark):
         function, place, indices = _read(mark)
         known = lambda axis, ix: ix in self.read.get((function, place, axis), ())
-        met = not self.pins or _cell(mark) in self.met.get(_name(mark), ())
+        met = function not in self.pinned or _cell(mark) in self.met.get(_name(mark), ())
         return _name(mark) in self.names and met and all(itertools.starmap(known, indices.items()))
 
     def _note(self, marks, whole):
@@ -179,10 +180,10 @@ class Claims:
     def single(self):
         """Functions of which claims see single cells along an axis of symbolic size, or of a pinned one not all of any call."""
         free = lambda ix: ix.free_symbols if self.ends else ix.free_symbols - cases._sizes
-        whole = lambda indices, extents: _covered(indices, extents) if self.pins else any(map(free, indices))
+        whole = lambda f, read, extents: _covered(read, extents) if f in self.pinned else any(map(free, read))
         seen = [key for key in self.results.sized if key[0] in self.seen]
-        left = {key[0] for key in seen if not whole(self.read.get(key, set()), self.results.sized[key])}
-        return sorted(left | (self._partly() if self.pins else set()))
+        left = {key[0] for key in seen if not whole(key[0], self.read.get(key, set()), self.results.sized[key])}
+        return sorted(left | self._partly() & self.pinned)
 
     def left_lying(self):
         """Functions of which a call returned cells that no claim sees, and that are in no argument of another call."""
@@ -301,13 +302,13 @@ claims = None  # of the run on marked results, or None
 
 
 @contextmanager
-def marking(functions, said, pins, ends, slopes):
+def marking(functions, said, pinned, ends, slopes):
     """Results of these functions, Python functions, have marks where a body calls them."""
     global claims
     saved, results = claims, Results(slopes)
     try:
         with numbers.noting({f: f for f in functions}, results.marked):
-            claims = Claims(results, said, pins, ends)
+            claims = Claims(results, said, pinned, ends)
             yield claims
     finally:
         claims = saved

@@ -266,9 +266,10 @@ class Theorem:
     def _with_marks(self):
         """The claims of a run in which functions of the theorem return marked results, and what ended the run."""
         functions = [f for f in dict.fromkeys(map(python_function, self.of)) if numbers.can_be_noted(f)]
-        words, pins = vocabulary(self.body), honest.of_whole_results(self)
+        words = vocabulary(self.body)
+        pinned = {marks.full_name(f) for f in functions if honest.of_whole_results(self) or honest.says_what(self, f)}
         ends = re.search(r"\b(first|last)\b", self.statement)
-        with marks.marking(functions, self._without_names(functions), pins, ends, "diff" in words) as made:
+        with marks.marking(functions, self._without_names(functions), pinned, ends, "diff" in words) as made:
             try:
                 with _limit(SECONDS_WITH_MARKS + self.seconds):
                     return made, first_failure(made.results.followed(self.body))

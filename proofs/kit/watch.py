@@ -22,7 +22,7 @@ from proofs.kit.symbols import Scalar, Size, SymbolArray, expression
 
 SYMPY = sp.__path__[0]
 VALUES = {"subs", "xreplace", "replace", "limit", "lambdify", "evalf", "series", "eval"}
-CODES = {id(function.__code__) for function in (sp.Subs.doit, sp.Lambda.__call__)}
+VALUES |= {"doit", "__call__", "integrate", "rem", "resultant", "coeff"}  # by a bound symbol, or as polynomials
 
 
 def problem(t):
@@ -76,7 +76,7 @@ class Watch:
             if id(code) in followed:
                 frame.f_trace_opcodes, frame.f_trace_lines = True, False
                 return inside
-            if (code.co_name in VALUES or id(code) in CODES) and code.co_filename.startswith(SYMPY):
+            if code.co_name in VALUES and code.co_filename.startswith(SYMPY):
                 self.values.update([code.co_name] * (not frame.f_back.f_code.co_filename.startswith(known)))
             return None
 

@@ -1370,6 +1370,13 @@ ZEROS = {
     "Subs": lambda e, x: sp.Subs(e.e, x.e, 0).doit(),
     "a lambda of sympy": lambda e, x: sp.Lambda(x.e, e.e)(0),
     "a polynomial": lambda e, x: sp.Poly(e.e, x.e).eval(0),
+    "a call of a polynomial": lambda e, x: sp.Poly(e.e, x.e)(0),
+    "a remainder": lambda e, x: sp.rem(e.e, x.e, x.e),
+    "a sum of one term": lambda e, x: sp.Sum(e.e, (x.e, 0, 0)).doit(),
+    "a product of one factor": lambda e, x: sp.Product(e.e, (x.e, 0, 0)).doit(),
+    "an integral": lambda e, x: sp.integrate(e.e, (x.e, -1, 1)),
+    "a coefficient": lambda e, x: e.e.coeff(x.e, 0),
+    "a resultant": lambda e, x: sp.resultant(e.e, x.e, x.e),
 }
 NOT_RUN = [
     (two_that_are_one, "has one m for m and n; rename one"),
@@ -1653,6 +1660,36 @@ def itself_behind_an_error():
         linear()
 
 
+def but_for_the_first(x):
+    return np.concatenate([x[:1], 2 * x[1:]])
+
+
+def behind_the_first():
+    """but_for_the_first(x) is 2 x for all n and every x."""
+    x, i = sized("x", N + 1), index(N)
+    prove_equal([but_for_the_first(x).at(1 + i)], [2 * x.at(1 + i)])
+
+
+def but_for_the_last(x):
+    return np.concatenate([2 * x[:-1], x[-1:]])
+
+
+def before_the_last():
+    """but_for_the_last(x) = 2 x for all n."""
+    x, i = sized("x", N + 1), index(N)
+    prove_equal([but_for_the_last(x).at(i)], [2 * x.at(i)])
+
+
+def but_for_the_odd(x):
+    return np.stack([2 * x[..., 0::2], x[..., 1::2]], axis=-1).reshape(*x.shape)
+
+
+def at_the_even_ones():
+    """but_for_the_odd returns 2 x."""
+    x, i = sized("x", 2 * H), index(H)
+    prove_equal([but_for_the_odd(x).at(2 * i)], [2 * x.at(2 * i)])
+
+
 NOTHING = "claims nothing that depends on what {} returns"
 ITSELF_ALONE = "compares double with itself alone, and says what it returns"
 RESULTS = [
@@ -1661,9 +1698,17 @@ RESULTS = [
         for body in (a_fact_of_numbers, a_fact_of_zero_times_a_result)
     ),
     (a_fact_of_a_helper, double, "claims a fact that depends on no result, in line"),
-    (a_sum_with_factors, double, "compares no entry that double returns, and says what it is"),
+    (a_sum_with_factors, double, "compares single cells of what double returns"),
     (an_entry_and_a_sum_pinned, double, "compares single cells of what double returns"),
     *((body, double, ITSELF_ALONE) for body in (the_same_as_itself, itself_before_an_error, itself_behind_an_error)),
+    *(
+        (body, function, f"compares single cells of what {function.__name__} returns")
+        for body, function in (
+            (behind_the_first, but_for_the_first),
+            (before_the_last, but_for_the_last),
+            (at_the_even_ones, but_for_the_odd),
+        )
+    ),
     (after_the_loop, double, "calls double and claims nothing of that result; compare each"),
     (the_last_row, double, "compares single cells of what double returns"),
     *((body, double, NOTHING.format("double")) for body in (times_zero, minus_itself, by_a_formula, through_a_list)),
