@@ -10,8 +10,9 @@ import sympy as sp
 from posref import pairing
 from posref.absolute import floater, sinusoidal
 from proofs.kit import *
-from proofs.kit.loops import Loop, covers
+from proofs.kit.loops import Listed, Loop, covers
 
+N = size("n")
 # nodes, stages, their divisor, weights, their divisor: the 3/8 rule, which is torchdiffeq's "rk4", and two others
 THREE_EIGHTS = (0, 1, 2, 3), ([], [1], [-1, 3], [3, -3, 3]), 3, (1, 3, 3, 1), 8
 CLASSICAL = (0, 1, 1, 2), ([], [1], [0, 1], [0, 0, 2]), 2, (1, 2, 2, 1), 6
@@ -112,7 +113,7 @@ def every_number_of_substeps():
     the turn before ended, for k = 0 .. substeps - 1; a turn of the outer loop appends where the last one ended."""
     begin, end, count, k = symbol("t"), symbol("u"), symbol("n", integer=True, positive=True), symbol("k", integer=True)
     p, loop = symbols("p", 2), Loop(floater.encode, 0, 0)
-    names = {"derivative": on_arrays(anything), "substeps": count, "begin": begin, "end": end, "p": p, "states": [p]}
+    names = {"derivative": on_arrays(anything), "substeps": count, "begin": begin, "end": end, "p": p, "states": Listed(p)}
     size = loop.before(names)["size"]
     prove_equal([size], [(end - begin) / count])
     prove_that(loop.turns({**names, "size": size}) == [count.e], "turns 0 .. substeps - 1")
@@ -120,11 +121,13 @@ def every_number_of_substeps():
     prove_equal(after, definition(anything, (begin + k * symbol("h")).e, [x.e for x in p], symbol("h").e), mention=[k])
     reached = symbols("z", 2)
     states = loop.after({**names, "p": reached, "size": size})["states"]
-    prove_equal(states, [p, reached])
+    prove_that(len(states.added) == 1, "one state more")
+    prove_equal(states[-1], reached)
     outer = Loop(floater.encode, 0)
     first = outer.before({"start": p})
     prove_equal([first["p"], *first["states"]], [p, p])
-    prove_equal(outer.after({"states": [p, reached]})["returned"], [p, reached])
+    rows = Listed(by=np.stack, axis=-2, joined=sized("rows", N, 2))
+    prove_equal(*entries(None, outer.after({"states": rows})["returned"], sized("rows", N, 2)))
     covers(floater.encode)
 
 

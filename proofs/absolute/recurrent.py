@@ -7,8 +7,9 @@ from posref import pairing
 from posref.absolute import recurrent, sinusoidal
 from proofs.absolute.sinusoidal import definition as sinusoid
 from proofs.kit import *
-from proofs.kit.loops import Loop, covers
+from proofs.kit.loops import Listed, Loop, covers
 
+N = size("n")
 LINEAR = [recurrent.encode, sinusoidal.shift_matrix, sinusoidal.encode, pairing.indices, pairing.join]
 
 
@@ -68,12 +69,11 @@ def every_length():
     names = loop.before({"step": along_the_orbit, "start": orbit(0), "length": length})
     prove_that(loop.turns(names) == [1, length.e], "turns 1 .. length - 1")
     prove_equal(names["states"], [orbit(0)])
-    earlier = [orbit(0), orbit(k - 1)]
-    states = loop.turn({**names, "states": [*earlier]}, k=k)["states"]
-    prove_that(all(a is b for a, b in zip(states, earlier, strict=False)) and len(states) == 3, "one state more")
+    states = loop.turn({**names, "states": Listed(orbit(k - 1))}, k=k)["states"]
+    prove_that(len(states.added) == 1, "one state more")
     prove_equal(states[-1], orbit(k), mention=[k])
-    rows = loop.after({**names, "states": [orbit(0), orbit(1), orbit(2)]})["returned"]
-    prove_equal(rows, np.stack([orbit(0), orbit(1), orbit(2)]))
+    rows = Listed(by=np.stack, axis=-2, joined=sized("rows", N, 2))
+    prove_equal(*entries(None, loop.after({**names, "states": rows})["returned"], sized("rows", N, 2)))
     covers(recurrent.encode)
 
 
@@ -81,7 +81,7 @@ def every_length():
 def each_turn_begins_at_the_start():
     """Row k is f(p_0) for each k from 1 on."""
     loop, k = Loop(recurrent.encode, 0), symbol("k", integer=True, positive=True)
-    names = {"step": along_the_orbit, "start": orbit(0), "states": [orbit(0), orbit(k - 1)]}
+    names = {"step": along_the_orbit, "start": orbit(0), "states": Listed(orbit(k - 1))}
     prove_equal(loop.turn(names, k=k)["states"][-1], along_the_orbit(orbit(0)))
 
 

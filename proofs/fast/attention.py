@@ -13,7 +13,7 @@ from posref.fast import attention as fast
 from posref.fast import t5 as fast_t5
 from posref.relative import alibi, t5
 from proofs.kit import *
-from proofs.kit.loops import Cells, Loop, covers
+from proofs.kit.loops import Cells, Loop, Parts, Rows, covers
 
 
 def source(kernel, **sizes):
@@ -268,19 +268,25 @@ def cells(name, *shape):
     return Cells(sp.Function(name, real=True), shape)
 
 
-def one_lane(*bounds):
-    """In the place of `range`: a loop over lanes, which do not see each other, runs for any one of them."""
-    prove_that([expression(bound) for bound in bounds] == [LANES_.e], "all lanes")
-    return [LANE]
+def one_of(**indices):
+    """In the place of `range`: a loop up to one of these numbers runs for any one of its turns, which do not see each other."""
+
+    def run(*bounds):
+        known = [index for number, index in indices.values() if [expression(bound) for bound in bounds] == [expression(number)]]
+        prove_that(len(known) == 1, f"a turn for each of the {' or the '.join(indices)}")
+        return known
+
+    return run
 
 
+T = whole("t", nonnegative=True)[0]
 WIDTH, INDICES = whole("width")[0], {"r": LANE, "c": KEY, "e": FEATURE}
 
 
 def stepped(number, index, **given):
     """What one turn of a loop of `_step` makes of any arrays, and of those given; and the turns that it runs for."""
     names = {name: cells(name) for name in ("maximum", "denominator", "s")} | given
-    names = Loop(fast._step, 0).before(names | {"count": COUNT, "LANES": LANES_, "range": one_lane})
+    names = Loop(fast._step, 0).before(names | {"count": COUNT, "LANES": LANES_, "range": one_of(lanes=(LANES_, LANE))})
     loop = Loop(fast._step, number)
     loop.turn(names, **{index: INDICES[index]})
     return names, loop.turns(names)
@@ -329,11 +335,7 @@ PANEL, (AT, BEGUN) = whole("panel", positive=True)[0], whole("p row", nonnegativ
 
 def multiplied(names):
     """Names in a turn of the loop of `_multiply` over the columns of a, on every path of its rows, and what the turn makes."""
-
-    def one_of_panel(*bounds):
-        prove_that([expression(bound) for bound in bounds] == [PANEL.e], "all lanes of the panel")
-        return [LANE]
-
+    one_of_panel = one_of(panel=(PANEL, LANE))
     loops = outer, panels, begins, columns = [Loop(fast._multiply, *path) for path in ((0,), (0, 0), (0, 0, 0), (0, 0, 1))]
     names = outer.before(names | {"LANES": LANES_, "_panel": lambda x, lanes: PANEL, "len": lambda x: x.shape[0]})
     for _, rows in all_paths(lambda: panels.before(names)):
@@ -393,7 +395,7 @@ def adjusted_lane(after, before, bias, **told):
     def turn():
         names = {name: cells(name) for name in ("s", "denominator")} | {
             "LANES": LANES_,
-            "range": one_lane,
+            "range": one_of(lanes=(LANES_, LANE)),
             "softcap": None,
         }
         names |= {"bias": bias, "head": 0, "start": symbol("start", integer=True), "after": after, "before": before}
@@ -447,22 +449,31 @@ def a_band_with_its_end():
 NUMBERS = "n_query n_key low high i j h group rows dim width TILE"
 
 
-class Parts:
-    """An array of which only the part that is taken is noted."""
+BLOCK = "heads first step w shared blocks"
 
-    shape = ()
 
-    def __init__(self, name):
-        self.name, self.T = name, (name, "T")
+def begun_blocks(names):
+    """Names before the blocks of `_attend`, and how often they run."""
+    shapes = {"q": ("heads", "n_query", "dim"), "k": ("shared",), "v": ("shared", "n_key", "width")}
+    begun = Loop(fast._attend, 0).before(
+        {name: Parts(name, *(names[x] for x in shape)) for name, shape in shapes.items()} | {"LANES": LANES_}
+    )
+    return begun, Loop(fast._attend, 0).turns({**begun, "first": names["first"], "step": names["step"]})
 
-    def __getitem__(self, at):
-        return Parts((self.name, at))
 
-    def reshape(self, *shape):
-        return self
+def begun_tiles(names):
+    """Names before the tiles of block w."""
+    i = (names["blocks"] - 1 - names["w"] % names["blocks"]) * LANES_
+    turns = one_of(lanes=(LANES_, LANE), queries=(names["n_query"] - i, LANE), features=(names["dim"], T))
+    given = {name: cells(name) for name in ("q", "turned", "sums")} | {name: Parts(name) for name in ("maximum", "denominator")}
+    return Loop(fast._attend, 0, 1).before(names | given | {"LANES": LANES_, "range": turns})
 
-    def __setitem__(self, at, value):
-        pass
+
+def written(names):
+    """The output after the tiles of a block."""
+    turns = one_of(rows=(names["rows"], LANE), width=(names["width"], FEATURE))
+    given = {name: cells(name) for name in ("sums", "out")} | {"LANES": LANES_, "range": turns}
+    return Loop(fast._attend, 0, 1).after(names | given)["out"]
 
 
 def tiled():
@@ -487,7 +498,28 @@ def tiled():
 def any_number_of_tiles():
     """Tile j .. j + count - 1 of the keys, as long as a tile or up to the end, is asked for the offsets (j + c) - (i + r) from
     low to high and no others, and reads the bias at n_key - 1 - offset, which is that of the offset, backwards. Keys before the
-    first tile and from the end on are met by no query r < rows of the block."""
+    first tile and from the end on are met by no query r < rows of the block. Block w has the lanes from i on of head
+    floor(w / blocks), i = (blocks - 1 - w mod blocks) lanes, as many as there are, with their maxima and denominators; their
+    sums begin at 0, and are written into the output of these queries."""
+    names = dict(zip(f"{NUMBERS} {BLOCK}".split(), whole(f"{NUMBERS} {BLOCK}", positive=True), strict=True))
+    n_query, heads, shared, blocks, w = (names[name] for name in ("n_query", "heads", "shared", "blocks", "w"))
+    begun, turns = begun_blocks(names)
+    prove_that(turns == [names["first"].e, (heads * begun["blocks"]).e, names["step"].e], "all blocks of all heads")
+    prove_equal([begun["blocks"], begun["group"]], [(n_query + LANES_ - 1) // LANES_, heads // shared])
+    i = (blocks - 1 - w % blocks) * LANES_
+    for _, block in all_paths(lambda: begun_tiles(names)):
+        prove_equal([block["h"], block["i"]], [w // blocks, i])
+        rows, end = (sp.expand(expression(block[name])) for name in ("rows", "end"))
+        prove_that(rows in (LANES_.e, sp.expand((n_query - i).e)), "all lanes, or the queries left")
+        prove_that(end in (names["n_key"].e, sp.expand((i + rows + names["high"]).e)), "the last key of the band, or of all")
+        for name, kept in (("maximum", "top"), ("denominator", "total")):
+            array, (head, part) = block[kept].name
+            prove_equal([head, part.start, part.stop], [w // blocks, i, i + LANES_])
+            prove_that(array == name, f"the {name} of these queries")
+        prove_equal([block["turned"][T * LANES_ + LANE]], [entry("q", w // blocks, i + LANE, T)])
+        prove_equal([block["sums"][FEATURE * LANES_ + LANE]], [0])
+    out = written(names)[names["h"], names["i"] + LANE, FEATURE]
+    prove_equal([out], [entry("sums", FEATURE * LANES_ + LANE)])
     for _, (names, called, turns) in all_paths(tiled):
         _, n_key, low, high, i, j, h, _, rows, *_, tile = (names[name] for name in NUMBERS.split())
         taken, head, start, after, before = (called["_adjust"][at] for at in (1, 4, 5, 6, 7))
@@ -495,13 +527,15 @@ def any_number_of_tiles():
         prove_equal([LANE - (after + KEY), (before + KEY) - 1 - LANE], [high - offset, offset - low])
         prove_equal([start - KEY + LANE, head], [n_key - 1 - offset, h])
         prove_that(expression(taken) in (tile.e, (names["end"] - j).e), "a tile, or what is left")
-        prove_that(turns[1:] == [names["end"].e, tile.e] and turns[0] in (0, (i + low).e), "from the band's first key")
+        prove_that(turns[0] in (0, (i + low).e), "from the band's first key")
+        prove_that(turns == [turns[0], names["end"].e, tile.e], "tile by tile")
         prove_that(expression(called["_step"][1]) == expression(taken), "all keys")
         prove_that(called["_multiply"][2].name == ("turned", slice(None, 0)), "scores begin at 0")
     early, late = -1 - symbol("x", integer=True, nonnegative=True), symbol("x", integer=True, nonnegative=True)
     with assuming(sp.Ge(LANE.e, 0), sp.Ge(rows.e - 1 - LANE.e, 0)):
         prove_that(nonnegative((low - 1 - ((i + low + early) - (i + LANE))).e), "before the first tile: offsets below low")
         prove_that(nonnegative(((i + rows + high + late) - (i + LANE) - high - 1).e), "from the end on: offsets above high")
+    covers(fast._attend)
 
 
 @any_number_of_tiles.control
@@ -513,18 +547,7 @@ def the_band_counts_from_the_first_key():
 
 FEW = (fast._score, fast._meet, fast._gather)
 ROWS, DIM = whole("rows dim", positive=True)
-ROW, T = whole("r t", nonnegative=True)
-
-
-class Rows:
-    """An array of which rows are taken, and parts of rows."""
-
-    def __init__(self, name, *shape):
-        self.cells, self.shape = sp.Function(name, real=True), shape
-
-    def __getitem__(self, at):
-        row, part = at if isinstance(at, tuple) else (at, slice(None))
-        return Cells(lambda place: self.cells(expression(row), place))[part]
+ROW = whole("r", nonnegative=True)[0]
 
 
 def entry(name, *at):
@@ -544,6 +567,8 @@ def scores_of_any_size():
     names = {name: cells(name, *shape) for name, shape in shapes.items()} | {"len": lambda x: x.shape[0]}
     names |= {"rows": ROWS, "dim": DIM, "c": KEY, "r": ROW}
     pairs, single = Loop(fast._score, 0, 0), Loop(fast._score, 0, 1)
+    begun = Loop(fast._score, 0).before({"q": names["q"]})
+    prove_equal([begun["rows"], begun["dim"]], [ROWS, DIM])
     prove_that(Loop(fast._score, 0).turns(names) == [COUNT.e], "all keys")
     prove_that(pairs.turns(names) == [0, ROWS.e - 1, 2], "two at a time while there are two")
     prove_that(single.turns(names) == [(ROWS - ROWS % 2).e, ROWS.e], "and what is left")
@@ -553,12 +578,15 @@ def scores_of_any_size():
     grown = two.turn(names | {"first": symbol("x"), "second": symbol("y")}, t=T)
     product = lambda row: entry("q", row, T) * entry("keys", KEY, T)
     prove_equal([grown["first"], grown["second"]], [symbol("x").e + product(ROW), symbol("y").e + product(ROW + 1)])
+    prove_equal([begun["s"][ROW, KEY]], [0])
     s = two.after(names | {"first": symbol("x"), "second": symbol("y")})["s"]
     prove_equal([s[ROW, KEY], s[ROW + 1, KEY]], [symbol("x"), symbol("y")])
     one = Loop(fast._score, 0, 1, 0)
     prove_equal([one.before(names | {"s": cells("s")})["s"][ROW, KEY]], [0])
     prove_equal([one.turn(names | {"s": cells("s")}, t=T)["s"][ROW, KEY]], [entry("s", ROW, KEY) + product(ROW)])
-    prove_that(two.turns(names) == one.turns(names) == [DIM.e], "all features")
+    prove_that(two.turns(names) == [DIM.e] and one.turns(names) == [DIM.e], "all features")
+    pairs.before(names)
+    covers(fast._score)
 
 
 @scores_of_any_size.control
@@ -577,6 +605,29 @@ def met(number, index, **given):
     return loop.turn(names, **{index: INDICES[index]}), loop.turns(names)
 
 
+def scored(after, before, bias, **told):
+    """Names of `_meet` before its maximum is searched, for one of its keys, on every path."""
+    count, one, place = COUNT + KEY, symbol("denominator"), lambda at: 0 if at == -1 else sp.Function("s", real=True)(at)
+    names = {
+        "s": Cells(place),
+        "count": count,
+        "bias": bias,
+        "softcap": None,
+        "head": 0,
+        "start": symbol("start", integer=True),
+    }
+    names |= {
+        "after": after,
+        "before": before,
+        "maximum": symbol("maximum"),
+        "denominator": one,
+        "range": one_of(keys=(count, KEY)),
+    }
+    for _, found in all_paths(lambda: Loop(fast._meet, 1).before(names | {"s": Cells(place)} | told)):
+        prove_equal([found["s"][count], found["highest"], found["denominator"]], [*2 * [symbol("maximum")], one])
+        yield found["s"][KEY]
+
+
 @theorem(
     of=[fast._meet],
     sizes="all numbers of keys, all d_v",
@@ -585,16 +636,13 @@ def met(number, index, **given):
 )
 def keys_of_any_number():
     """A query that has met its keys: with M the greatest score and the old maximum m, in place `count`, weights become
-    e^(s_c - M); to the denominator each turn adds the weight of its key, and the sums are scaled by e^(m - M)."""
+    e^(s_c - M); the denominator is scaled by e^(m - M), each turn adds the weight of its key, and the sums are scaled by
+    e^(m - M). First a score is given to the cap, if there is one, gets its bias, and is -inf unless after <= c < before."""
     s, highest = sp.Function("s", real=True)(KEY.e), symbol("highest")
 
-    def with_the_greatest():
-        names, turns = met(1, "c")
-        return names, turns, all(names["highest"] >= other for other in (Scalar(s), highest))
-
-    for _, (names, turns, is_greatest) in all_paths(with_the_greatest):
-        prove_that(expression(names["highest"]) in (highest.e, s) and turns == [COUNT.e], "a score or the maximum, of all keys")
-        prove_that(is_greatest, "the greater of both")
+    for _, (greater, (names, turns)) in all_paths(lambda: (max(highest, Scalar(s)), met(1, "c"))):
+        prove_equal([names["highest"]], [greater])
+        prove_that(turns == [COUNT.e], "all keys")
     names, turns = met(2, "c")
     prove_equal([names["s"][KEY]], [sp.exp(s - highest.e)])
     prove_that(turns == [COUNT.e + 1], "all keys, and the old maximum")
@@ -602,7 +650,27 @@ def keys_of_any_number():
     prove_equal([names["denominator"]], [symbol("denominator").e + s])
     names, scaled = met(4, "e")
     prove_equal([names["sums"][FEATURE]], [entry("sums", FEATURE) * entry("s", COUNT)])
-    prove_that(turns == [COUNT.e] and scaled == [WIDTH.e], "all keys, all features")
+    prove_that(turns == [COUNT.e], "all keys")
+    prove_that(scaled == [WIDTH.e], "all features")
+    ranges = one_of(keys=(COUNT, KEY), features=(WIDTH, FEATURE))
+    given = {name: symbol(name) for name in ("highest", "denominator")} | {"count": COUNT, "range": ranges}
+    given |= {"len": lambda x: WIDTH}
+    kept = Loop(fast._meet, 2).after(given | {name: cells(name) for name in ("s", "sums")})
+    prove_equal(kept["returned"], [highest, symbol("denominator").e * entry("s", COUNT) + s])
+    prove_equal([kept["sums"][FEATURE]], [entry("sums", FEATURE) * entry("s", COUNT)])
+    more, less = whole("x y", nonnegative=True)
+    bias, none, added = Rows("b", 1, 1), Rows("b", 1, 0), entry("b", 0, symbol("start", integer=True) - KEY)
+    for found in scored(KEY - more, KEY + 1 + less, bias):
+        prove_equal([found], [s + added])
+    for after, before in ((KEY + 1 + more, KEY + less), (KEY - more, KEY - less)):
+        for found in scored(after, before, none):
+            prove_that(found == -np.inf, "outside of the band")
+    capped, cap = [], symbol("cap")
+    met_keys = [*scored(KEY - more, KEY + 1 + less, none, softcap=cap, _cap=lambda *given: capped.append(given))]
+    prove_that(
+        all(row.start == 0 and by is cap for row, by in capped) and len(capped) == len(met_keys) > 0, "the cap gets them"
+    )
+    covers(fast._meet)
 
 
 @keys_of_any_number.control
@@ -616,7 +684,7 @@ def gathered(*path):
     """Names in a loop of `_gather` inside that over the keys, and after one turn of its loop over the features."""
     names = {"s": Rows("s"), "values": Rows("values", COUNT), "sums": cells("sums", ROWS, WIDTH), "len": lambda x: x.shape[0]}
     names = Loop(fast._gather, 0).before(names) | {"c": KEY, "r": ROW}
-    inside = Loop(fast._gather, *path).before(Loop(fast._gather, 0, 0).before(names))
+    inside = Loop(fast._gather, *path).before(Loop(fast._gather, 0, 1).before(names))
     return inside, Loop(fast._gather, *path).turn(inside, e=FEATURE)["sums"]
 
 
@@ -644,6 +712,7 @@ def values_of_any_number():
     prove_that(turns[2:] == [[0, ROWS.e - 1, 2], [(ROWS - ROWS % 2).e, ROWS.e], [ROWS.e]], "all rows")
     features = [Loop(fast._gather, *path).turns(names) for path in ((0, 1, 0), (0, 2, 0), (1, 0, 0))]
     prove_that(features == 3 * [[WIDTH.e]], "all features")
+    covers(fast._gather)
 
 
 @values_of_any_number.control
@@ -654,17 +723,23 @@ def the_second_row_has_the_weights_of_the_first():
 
 
 FEW_NUMBERS = "n_query n_key low high i j h g group p STRETCH SHARD"
+FEW_LOOPS = [Loop(fast._attend_few, *[0] * depth) for depth in range(1, 6)]
+HEADS, SHARED, SHARDS, FIRST, STEP = whole("heads shared shards first step", positive=True)
+STATE = symbol("m"), symbol("d")
 
 
 def few_tiled():
-    """What `_attend_few` calls `_meet` with for query i of head h, its names and the turns of its loop over tiles."""
-    called, arrays = [], {name: Parts(name) for name in ("q", "k", "v", "bias", "out", "s", "maximum", "denominator")}
-    names = arrays | dict(zip(FEW_NUMBERS.split(), whole(FEW_NUMBERS), strict=True))
-    names |= {"softcap": None, "keys": (), "_meet": lambda *given: called.append(given) or (0, 0)}
-    tiles, names = Loop(fast._attend_few, 0, 0, 0), Loop(fast._attend_few, 0, 0).before(names)
-    names = tiles.before(names)
-    Loop(fast._attend_few, 0, 0, 0, 0, 0).turn(names)
-    return names, called[0], tiles.turns(names)
+    """The turns of the loops of `_attend_few`, but for the outermost, its names, and what it calls."""
+    called, names = {}, dict(zip(FEW_NUMBERS.split(), whole(FEW_NUMBERS), strict=True))
+    note = lambda name: lambda *given: called.setdefault(name, given) and STATE
+    names |= {name: Parts(name) for name in ("q", "k", "v", "bias", "out", "s")} | {"softcap": None, "len": lambda x: COUNT}
+    names |= {name: cells(name) for name in ("maximum", "denominator")} | {"shards": SHARDS, "first": FIRST, "step": STEP}
+    names |= {name: note(name) for name in ("_score", "_meet", "_gather")}
+    for loop in FEW_LOOPS[1:4]:
+        names = loop.before(names)
+    FEW_LOOPS[3].after(names)
+    turns = [loop.turns(names) for loop in FEW_LOOPS[1:]]
+    return turns, FEW_LOOPS[4].turn(names, i=names["i"]), called
 
 
 @theorem(
@@ -675,25 +750,50 @@ def few_tiled():
 )
 def any_number_of_tiles_for_few_queries():
     """Query i meets key c of the tile at j exactly if low <= (j + c) - i <= high, and reads the bias at n_key - 1 - offset. Its
-    scores are in the row that is its place among the queries of the heads that share the keys. Shard p has the keys from
-    p SHARD on, up to the next shard or the last key."""
-    for _, (names, (s, _, _, _, head, start, after, before, *_), (first, end, step)) in all_paths(few_tiled):
+    scores are in the row that is its place among the queries of the heads that share the keys, and its state is written where
+    it was. Shard p has the keys from p SHARD on, up to the next shard or the last key; scores and values are of the same keys,
+    for the queries of all heads that share them. Every `step`-th pair of shard and shared head runs."""
+    outer, lengths = FEW_LOOPS[0], {"q": HEADS * DIM, "out": SHARDS}
+    arrays = {name: Parts(name) for name in ("q", "out")} | {"k": Parts("k", SHARED), "v": Parts("v", SHARED, COUNT)}
+    begun = outer.before(arrays | {"maximum": Parts("maximum", SHARDS, HEADS), "len": lambda x: lengths[x.name]})
+    prove_equal([begun[name] for name in ("shards", "heads", "n_key", "group")], [SHARDS, HEADS, COUNT, HEADS // SHARED])
+    prove_that(is_zero((begun["n_query"] - DIM).e), "all queries")
+    prove_that(outer.turns(arrays) == [SHARED.e], "all shared heads")
+    for _, ((shards_, tiles, heads, queries), names, called) in all_paths(few_tiled):
+        s, count, _, _, head, start, after, before, sums, *state = called["_meet"]
         n_query, n_key, low, high, i, j, h, g, group, p, tile, shard = (names[name] for name in FEW_NUMBERS.split())
         offset = j + KEY - i
         prove_equal([KEY - after, before - 1 - KEY], [offset - low, high - offset])
-        prove_equal([start - KEY, head], [n_key - 1 - offset, h])
-        prove_equal([s.name[1], names["end"] - names["top"]], [(h - g * group) * n_query + i, group * n_query])
-        first, end, behind = (sp.expand(expression(x)) for x in (first, end, names["last"]))
+        prove_equal([start - KEY, head, count], [n_key - 1 - offset, h, COUNT])
+        row = (h - g * group) * n_query + i
+        prove_equal(
+            [s.name[1], sums.name[1], names["end"], names["top"]], [row, row, (g + 1) * group * n_query, g * group * n_query]
+        )
+        prove_equal(state, [entry("maximum", p, h, i), entry("denominator", p, h, i)])
+        prove_equal([names[name][p, h, i] for name in ("maximum", "denominator")], [*STATE])
+        first, end, behind = (sp.expand(expression(x)) for x in (*tiles[:2], names["last"]))
         prove_that(behind in (n_key.e, sp.expand(((p + 1) * shard).e)), "a shard ends where the next begins, or with the keys")
+        prove_that(tiles == [tiles[0], tiles[1], tile.e], "tile by tile")
         prove_that(first in ((p * shard).e, low.e) and end in (behind, (n_query + high).e), "the band of all queries")
-        prove_that(step == tile.e, "tile by tile")
+        (asked, keys, scores), (weights, values, into) = called["_score"], called["_gather"]
+        for part, array in ((keys, "k"), (values, "v")):
+            name, (head, taken) = part.name
+            prove_equal([head, taken.start], [g, j])
+            prove_that(name == array and sp.expand(expression(taken.stop)) in (behind, (j + tile).e), "a tile of the shard")
+        (array, rows), (room_of, (shard_at, rows_of)) = asked.name, into.name
+        prove_equal([shard_at, rows.start, rows.stop, rows_of.start, rows_of.stop], [p, *2 * (names["top"], names["end"])])
+        prove_that((array, room_of) == ("q", "out") and scores is weights is names["s"], "queries, their sums and weights")
+        prove_that(shards_ == [((FIRST - g * SHARDS) % STEP).e, SHARDS.e, STEP.e], "one in `step`")
+        prove_that(heads == [(g * group).e, ((g + 1) * group).e], "all heads that share the keys")
+        prove_that(queries == [n_query.e], "all queries")
+    covers(fast._attend_few)
 
 
 @any_number_of_tiles_for_few_queries.control
 def few_queries_count_from_their_own_tile():
     """The first key that a query sees is at low, whatever the tile."""
-    for _, (names, met, _) in all_paths(few_tiled):
-        prove_equal([met[6]], [names["low"]])
+    for _, (_, names, called) in all_paths(few_tiled):
+        prove_equal([called["_meet"][6]], [names["low"]])
 
 
 # the whole kernels

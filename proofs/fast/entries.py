@@ -10,9 +10,8 @@ import sympy as sp
 from posref import offsets
 from posref.fast import entries as fast
 from posref.relative import deberta
-from proofs.fast.attention import Parts
 from proofs.kit import *
-from proofs.kit.loops import Cells, Loop, covers
+from proofs.kit.loops import Cells, Loop, Parts, covers
 
 N, M, H, K = size("n"), size("m"), size("h"), size("K")
 SCALE = symbol("scale")

@@ -12,13 +12,15 @@ Each returns the names afterwards; a value that is returned has the name `return
 the invariant at the first turn, runs a symbolic turn on the invariant and compares with the invariant at the next, and goes on
 with the invariant at the end: induction over the turns, whose number nowhere enters. Where the invariant is an expression in
 the index, the values before and after the loop are this expression's. `covers(function)`, which a theorem with a turn calls,
-says that no line of it is left out, and that the theorem has compared all that a turn leaves to the next. `Cells` is an array
-of any size, of which cells with symbolic indices are read and written.
+says that no line of it is left out, and that the theorem has compared all that a piece stores and all that a turn leaves to the
+next. `Cells` is an array of any size, of which cells with symbolic indices are read and written, `Listed` a list of any length.
 """
 
 import ast
 import contextlib
 import copy
+import inspect
+import itertools
 
 import numpy as np
 import sympy as sp
@@ -26,11 +28,13 @@ from sympy.core.function import AppliedUndef
 
 from proofs.kit.mutants import code_of, python_function, swapped, tree
 from proofs.kit.record import RECORD
-from proofs.kit.symbols import Scalar, expression, symbol
+from proofs.kit.sized import SizedArray, generic
+from proofs.kit.symbols import Scalar, SymbolArray, expression, symbol
 from proofs.kit.verdicts import NotProved
 
 TURN, COVERED = "a turn", "all lines"  # what ran, beside the places of statements
 BEGUN = " to the first one"  # what comes before a loop leaves a name
+KNOWN = "builtins", "functools", "numpy", "sympy", "posref.", "proofs.kit."  # modules of classes that names may have
 begun_elsewhere = set()  # names that have another value before a loop, to see which claims notice
 
 
@@ -46,7 +50,7 @@ class Loop:
         self.first = after
         self.base = {name: value for name, value in after.items() if names.get(name, self) is not value}
         lists = {name for name, value in self.base.items() if isinstance(value, list)}
-        carried = self.base.keys() & (_written(self._parts()[1].body) | lists)
+        carried = self.base.keys() & (_written(self._parts()[1].body) | _stored(self._parts()[1].body) | lists)
         RECORD.turns += [(self.function, f"{name}{BEGUN}", self.base[name]) for name in carried]
         return after
 
@@ -75,27 +79,23 @@ class Loop:
         if known := [f"{n} = {value}" for n, value in indices.items() if alone(n, expression(value))]:
             raise NotProved(f"a turn of {self.function.__name__} runs at {known[0]} alone; pass a symbol")
         still = [name for name in _written(body) if name in names and names[name] is self.base.get(name, self)]
+        arrays = (name for name in _stored(body) if isinstance(names.get(name), np.ndarray))
+        still += [name for name in arrays if any(e.is_number for e in _numbers(names[name]))]
         if still:
             raise NotProved(f"{still[0]} is carried from turn to turn and has the value of the first; give it the invariant's")
         RECORD.loops.append((self.function, TURN))
         self.invariant = {name: _numbers(names[name]) for name in _written(body) & names.keys()}
         for self.k in map(expression, target.values()):
             self._begins(self._start(names))
-        lists = {name: [*value] for name, value in names.items() if isinstance(value, list)}
-        cells = {name: {*value.read} for name, value in names.items() if isinstance(value, Cells)}
         after = self._run(body, {**names, **target})
-        for name, read in cells.items():
-            names[name].read.intersection_update(read)  # what the turn itself reads is not compared
-        for name in cells.keys() | (_written(body) & names.keys()):
+        for name in _written(body) & names.keys():
             RECORD.turns.append((self.function, f"{name} to the next one", after[name]))
-        for name, known in lists.items():
-            new = [value for value in after[name] if not any(value is each for each in known)]
-            RECORD.turns += [(self.function, f"{name} to the next one", value) for value in new]
         return after
 
     def after(self, names):
         """NotProved if a name that turns write has neither symbols, which stand for all values, nor its last invariant."""
-        for name in _written(self._parts()[1].body) & names.keys():
+        body = self._parts()[1].body
+        for name in (_written(body) | _stored(body)) & names.keys():
             given, ends = _numbers(names[name]), [_at(self.invariant.get(name, []), self.k, self.end)]
             if not all(map(_stands_for_any, given)) and given not in ends:
                 raise NotProved(f"{self.function.__name__} ends with {name} = {given}; pass symbols, or the last invariant")
@@ -136,13 +136,30 @@ class Loop:
             block = block[at].body
 
     def _run(self, statements, names):
-        names = dict(names)
+        """The names after some statements. What is stored into an array or a list is recorded: a theorem has to compare it."""
+        given, names = names, dict(names)
         module = ast.Module(
             [_Noted().visit(_assigned(copy.deepcopy(s))) for s in statements if not _is_check(s)], type_ignores=[]
         )
         module.body = [statement for each in module.body for statement in (each if isinstance(each, list) else [each])]
         code = compile(ast.fix_missing_locations(module), self.function.__code__.co_filename, "exec")
+        own = names.keys() - inspect.signature(self.function).parameters.keys()
+        if several := [f"{name} is a list of {len(names[name])}" for name in own if isinstance(names[name], list)]:
+            raise NotProved(f"{several[0]} entries; pass Listed, of which nobody knows the length")
+        held = {name: _held(name, value) for name, value in names.items()}
+        writes = [(value._owner(), len(value._owner()._writes)) for value in names.values() if isinstance(value, SizedArray)]
+        read = [(each, {*each.read}) for cells, _ in held.values() for each in cells]
         exec(code, {**self.function.__globals__, **names, "_ran": lambda *at: RECORD.loops.append((self.function, at))}, names)
+        for each, known in read:
+            each.read.intersection_update(known)  # what the piece itself reads is not compared
+        for name, (cells, known) in held.items():
+            now = itertools.zip_longest(known, _held(name, given[name])[1])
+            left = [*cells, *(new for old, new in now if not (new is old or (isinstance(new, (int, float)) and new == old)))]
+            RECORD.turns += [(self.function, f"{name} to the next one", value) for value in left]
+        if any(len(owner._writes) > before for owner, before in writes):
+            raise NotProved(f"{self.function.__name__} stores into an array of symbolic size; pass Cells, which keep a record")
+        for name in names.keys() - held.keys():
+            _held(name, names[name])
         return names
 
 
@@ -239,6 +256,7 @@ def covers(function):
             if _place(part) not in ran:
                 raise NotProved(f"no piece of {function.__name__} runs its line {ast.unparse(part).splitlines()[0]!r}")
     compared = {side for pair in RECORD.equalities for side in pair}
+    compared |= {*map(_any_cell, compared)}
     for turned, name, value in RECORD.turns:
         if turned is python_function(function) and (left := _left(value) - compared):
             raise NotProved(f"a piece of {turned.__name__} leaves {name}, with {left.pop()}; compare it")
@@ -246,19 +264,29 @@ def covers(function):
 
 
 def not_covered():
-    """Functions of which turns ran, and of which nothing says that no line is left out; compiled twins may run by pieces."""
+    """Functions of which turns ran, and of which nothing says that no line is left out."""
     whole = {function for function, ran in RECORD.loops if ran == COVERED}
     turned = {function for function, ran in RECORD.loops if ran == TURN}
-    return sorted(f.__name__ for f in turned - whole if ".fast." not in f.__module__)
+    return sorted(f.__name__ for f in turned - whole)
 
 
 def _left(value):
     """What a turn leaves in a name: numbers, entries, or the cells that were written and that nobody has read since."""
     if isinstance(value, Cells):
         return value.written.keys() - value.read
+    if isinstance(value, Listed):
+        return set().union(*map(_left, value.added))
+    if isinstance(value, SizedArray):
+        return {_any_cell(value.at(*generic(value.extents)))}
     if isinstance(value, Bounds) and value.compared:
         return set()
     return {expression(cell) for cell in np.ravel(np.array(value, dtype=object)) if cell is not None}
+
+
+def _any_cell(e):
+    """An expression without the numbers of its bound indices: those of another generic cell are others."""
+    bound = sorted((s for s in e.atoms(sp.Symbol) if "#" in s.name), key=lambda s: int(s.name.partition("#")[2]))
+    return e.xreplace({s: sp.Symbol(f"index {number}") for number, s in enumerate(bound)})
 
 
 def _numbers(value):
@@ -279,6 +307,31 @@ def _at(expressions, k, value):
 
 def _stands_for_any(e):
     return e.is_Symbol or isinstance(e, (AppliedUndef, sp.Indexed))
+
+
+def _held(name, value):
+    """What a name stands for, as recording arrays and entries; NotProved if a store might leave no record."""
+    if type(value) in (list, tuple):
+        parts = [_held(name, each) for each in value]
+        return [c for cells, _ in parts for c in cells], [e for _, entries in parts for e in entries]
+    if type(value) in (np.ndarray, SymbolArray):
+        return [], value.view(np.ndarray).ravel().tolist()
+    if isinstance(value, (Cells, Listed)):
+        return [value], []
+    takes_stores = hasattr(type(value), "__setitem__") and not isinstance(value, SizedArray)
+    if takes_stores or not type(value).__module__.startswith(KNOWN):
+        raise NotProved(f"{name} stands for an object of the class {type(value).__name__}, which keeps no record; pass Cells")
+    return [], [value]
+
+
+def _stored(body):
+    """The names of arrays and lists into which statements store."""
+    return {
+        node.value.id
+        for each in body
+        for node in ast.walk(each)
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name)
+    }
 
 
 def _written(body):
@@ -325,18 +378,26 @@ class Cells:
         self.written, self.read = ({}, set()) if whole is None else (whole.written, whole.read)
 
     def __getitem__(self, key):
+        """`written[()]` is in all cells in which nothing was written later."""
         if isinstance(key, slice):
             start = 0 if key.start is None else expression(key.start)
-            return Cells(self.contents, self.shape, self, self.start + start)
+            return type(self)(self.contents, self.shape, self, self.start + start)
         cell = self._cell(key)
         self.read.add(cell)
-        unclear = [other for other in self.written if other != cell and not _apart(other, cell)]
+        unclear = [other for other in self.written if other and other != cell and not _apart(other, cell)]
         if unclear:
             raise NotProved(f"cell {cell} may be {unclear[0]}, which was written")
-        return self.written.get(cell, Scalar(self.contents(*cell)))
+        if () in self.written and cell not in self.written:
+            self.read.add(())
+            return self.written[()]
+        return self.written[cell] if cell in self.written else Scalar(self.contents(*cell))
 
     def __setitem__(self, key, value):
-        self.written[self._cell(key)] = value
+        if isinstance(key, slice) and (key.start, key.stop, key.step, self.start) == (None, None, None, 0):
+            self.written.clear()
+            self.written[()] = value
+        else:
+            self.written[self._cell(key)] = value
 
     def _cell(self, key):
         first, *rest = map(expression, key if isinstance(key, tuple) else (key,))
@@ -345,3 +406,71 @@ class Cells:
 
 def _apart(a, b):
     return any(sp.expand(x - y).is_zero is False for x, y in zip(a, b, strict=True))
+
+
+class Rows:
+    """An array of which rows are taken, and parts of rows, to be read alone."""
+
+    def __init__(self, name, *shape):
+        self.cells, self.shape = sp.Function(name, real=True), shape
+
+    def __getitem__(self, at):
+        row, part = at if isinstance(at, tuple) else (at, slice(None))
+        return _Row(lambda place: self.cells(expression(row), place))[part]
+
+
+class _Row(Cells):
+    def __setitem__(self, key, value):
+        raise NotProved("a piece stores into a row of Rows, which keep no record; pass Cells")
+
+
+class Parts:
+    """An array of which only the part that is taken is noted, and which is read by no piece itself."""
+
+    def __init__(self, name, *shape):
+        self.name, self.shape, self.T = name, shape, (name, "T")
+
+    def __getitem__(self, at):
+        return Parts((self.name, at))
+
+
+class Listed:
+    """A list of any length: its last entries are known, others are appended, and `by` of numpy joins all of it to `joined`."""
+
+    __hash__ = None
+
+    def __init__(self, *last, by=None, axis=0, joined=None):
+        self.last, self.added, self.read = last, [], set()
+        self.by, self.axis, self.joined = by, axis, joined
+
+    def append(self, value):
+        self.added.append(value)
+
+    def __getitem__(self, k):
+        known = [*self.last, *self.added]
+        if not isinstance(k, int) or not -len(known) <= k < 0:
+            raise NotProved(f"entry {k} of a list of any length is read, expected one of the last {len(known)}")
+        return known[k]
+
+    def __iter__(self):
+        yield _Entry(self)  # to numpy, which asks each entry what its functions do
+
+    def __eq__(self, other):
+        raise NotProved("a list of any length is compared; compare its entries")
+
+    def __bool__(self):
+        raise NotProved("a list of any length is asked whether it is empty")
+
+
+class _Entry:
+    """Any entry of a list of any length."""
+
+    def __init__(self, whole):
+        self.whole = whole
+
+    def __array_function__(self, function, types, args, kwargs):
+        whole = self.whole
+        as_known = function is whole.by and kwargs.keys() <= {"axis"} and kwargs.get("axis", 0) == whole.axis
+        if not as_known or len(args) != 1 or args[0] is not whole or whole.added:
+            raise NotProved(f"{function.__name__} of entries of a list of any length; pass Listed(by=.., axis=.., joined=..)")
+        return whole.joined

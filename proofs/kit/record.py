@@ -3,6 +3,7 @@
 The claims of the kit write it, and `python -m proofs` prints it; a proof file has no part in it.
 """
 
+import contextlib
 from dataclasses import dataclass, field
 
 
@@ -31,6 +32,16 @@ class Record:
     def clear(self):
         for entries in vars(self).values():
             entries.clear()
+
+    @contextlib.contextmanager
+    def of_another_run(self):
+        """A record that is empty at first, and is forgotten: what one run leaves is not compared by the claims of another."""
+        known = vars(self).copy()
+        vars(self).update({name: type(entries)() for name, entries in known.items()})
+        try:
+            yield
+        finally:
+            vars(self).update(known)
 
     @property
     def obligations(self):

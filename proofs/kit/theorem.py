@@ -348,7 +348,7 @@ class Theorem:
 
     def _failure(self, change, body, seconds=0):
         try:
-            with change(), _limit(seconds or SECONDS_PER_MUTANT + 10 * self.seconds):
+            with change(), RECORD.of_another_run(), _limit(seconds or SECONDS_PER_MUTANT + 10 * self.seconds):
                 return first_failure(body)
         except Exception as error:
             return error

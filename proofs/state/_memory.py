@@ -4,10 +4,12 @@ import numpy as np
 
 from posref.state import _memory, delta, gated, retention
 from proofs.kit import *
-from proofs.kit.loops import Loop, Tokens, covers
+from proofs.kit.loops import Listed, Loop, Tokens, covers
 from proofs.state import delta as of_delta
 from proofs.state import gated as of_gates
 from proofs.state import retention as of_retention
+
+N = size("n")
 
 
 @theorem(of=[_memory.pairs], sizes="n = 3, d = 2; a gate for each feature, or one")
@@ -74,14 +76,15 @@ def every_chunk():
     names = loop.before({"form": form, "chunk": 2, "state": s, "arrays": [x]})
     prove_that(loop.turns(names) == [0, 5, 2], "each chunk begins where the one before ends")
     prove_that(names["outputs"] == [], "nothing is kept before the first")
-    kept, now = symbols("o", 2, 1), symbols("z", 2)
+    now = symbols("z", 2)
     first, some = symbol("first", integer=True), symbols("y", 2, 1)
-    turned = loop.turn({**names, "arrays": [Tokens(some, first)], "state": now, "outputs": [kept]}, first=first)
-    prove_that(turned["outputs"][0] is kept and len(turned["outputs"]) == 2, "one output more")
-    prove_equal(turned["outputs"][1], some + now[0])
+    turned = loop.turn({**names, "arrays": [Tokens(some, first)], "state": now, "outputs": Listed()}, first=first)
+    prove_that(len(turned["outputs"].added) == 1, "one output more")
+    prove_equal(turned["outputs"][-1], some + now[0])
     prove_equal(turned["state"], now + some[0])
-    done = loop.after({**names, "state": now, "outputs": [kept, some]})["returned"]
-    prove_equal(done.output, np.concatenate([kept, some], axis=-2))
+    kept = Listed(by=np.concatenate, axis=-2, joined=sized("o", N, 1))
+    done = loop.after({**names, "state": now, "outputs": kept})["returned"]
+    prove_equal(*entries(None, done.output, sized("o", N, 1)))
     prove_equal(done.state, now)
     covers(_memory.in_chunks)
 

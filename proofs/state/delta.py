@@ -7,8 +7,9 @@ import sympy as sp
 
 from posref.state import _memory, delta, gated
 from proofs.kit import *
-from proofs.kit.loops import Loop, Tokens, covers
+from proofs.kit.loops import Listed, Loop, Tokens, covers
 
+N = size("n")
 REST = [_memory.start, _memory.laid]
 WHOLE = [delta.quadratic, delta.wy_form, delta._substituted, _memory.pairs, *REST]
 KV = {"state_layout": "kv"}
@@ -154,13 +155,13 @@ def every_length():
     prove_equal(first["s"], s)
     t = symbol("t", integer=True)
     here = {name: Tokens(x, t) for name, x in zip(NAMES, given, strict=False)}
-    turned = loop.turn({**first, **here, "s": before, "outputs": []}, t=t)
+    turned = loop.turn({**first, **here, "s": before, "outputs": Listed()}, t=t)
     out, after = stated(*given, before, scale.e)
     prove_equal(turned["s"], after, mention=[-given[4][0, 1]])
     prove_equal(turned["outputs"][-1], out)
-    read = [symbols("o", 1, 1), symbols("u", 1, 1)]
+    read = Listed(by=np.concatenate, axis=-2, joined=sized("o", N, 1))
     done = loop.after({**first, "s": s, "outputs": read})["returned"]
-    prove_equal(done.output, np.concatenate(read, axis=-2))
+    prove_equal(*entries(None, done.output, sized("o", N, 1)))
     prove_equal(done.state, s)
     covers(delta.recurrent)
 

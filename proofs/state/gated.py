@@ -9,8 +9,9 @@ from posref.relative import forgetting
 from posref.rotary import linear_attention, rope
 from posref.state import _memory, gated, retention
 from proofs.kit import *
-from proofs.kit.loops import Loop, Tokens, covers
+from proofs.kit.loops import Listed, Loop, Tokens, covers
 
+N = size("n")
 REST = [_memory.start, _memory.laid]
 FORMS = [gated.recurrent, gated.quadratic, gated.chunked, _memory.in_chunks, _memory.pairs, *REST]
 EMPTY = {
@@ -128,13 +129,13 @@ def every_length():
     prove_equal(first["s"], s)
     t = symbol("t", integer=True)
     here = {name: Tokens(x, t) for name, x in {"q": q, "k": k, "v": v, "log_gates": g}.items()}
-    turned = loop.turn({**first, **here, "s": np.exp(c) * (s + so_far), "outputs": []}, t=t)
+    turned = loop.turn({**first, **here, "s": np.exp(c) * (s + so_far), "outputs": Listed()}, t=t)
     later = c + g.T
     prove_equal(turned["s"], np.exp(later) * (s + so_far + np.exp(-later) * k.T * v), mention=[-g[0, 1]])
     prove_equal(turned["outputs"][-1], scale * (q @ turned["s"]))
-    kept = [symbols("o", 1, 1), symbols("u", 1, 1)]
+    kept = Listed(by=np.concatenate, axis=-2, joined=sized("o", N, 1))
     done = loop.after({**first, "s": s, "outputs": kept})["returned"]
-    prove_equal(done.output, np.concatenate(kept, axis=-2))
+    prove_equal(*entries(None, done.output, sized("o", N, 1)))
     prove_equal(done.state, s)
     covers(gated.recurrent)
 

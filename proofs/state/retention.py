@@ -6,8 +6,9 @@ from posref import pairing
 from posref.rotary import rope
 from posref.state import _memory, retention
 from proofs.kit import *
-from proofs.kit.loops import Loop, Tokens, covers
+from proofs.kit.loops import Listed, Loop, Tokens, covers
 
+N = size("n")
 REST = [_memory.start]
 EMPTY = {
     "recurrent: s, outputs = (start(k, v, state), [])  ->  s, outputs = (start(q, v, state), [])": "zeros of the same shape",
@@ -98,13 +99,13 @@ def every_length():
     prove_that(loop.turns(first) == [1] and first["outputs"] == [], "a turn for each token, and nothing is read before")
     prove_equal(first["s"], s)
     here = {name: Tokens(x, t) for name, x in zip("qkv", (q, k, v), strict=True)}
-    turned = loop.turn({**first, **here, "s": (g**t)[:, None, None] * (s + so_far), "outputs": []}, t=t)
+    turned = loop.turn({**first, **here, "s": (g**t)[:, None, None] * (s + so_far), "outputs": Listed()}, t=t)
     more = (g ** (-t - 1))[:, None, None] * k[:, 0, :, None] * v[:, 0, None, :]
     prove_equal(turned["s"], (g ** (t + 1))[:, None, None] * (s + so_far + more), mention=[g[0]])
     prove_equal(turned["outputs"][-1], scale * (q @ turned["s"]))
-    rows = [symbols("o", 1, 1, 1), symbols("u", 1, 1, 1)]
+    rows = Listed(by=np.concatenate, axis=-2, joined=sized("o", 1, N, 1))
     done = loop.after({**first, "s": s, "outputs": rows})["returned"]
-    prove_equal(done.output, np.concatenate(rows, axis=-2))
+    prove_equal(*entries(None, done.output, sized("o", 1, N, 1)))
     prove_equal(done.state, s)
     covers(retention.recurrent)
 

@@ -24,7 +24,7 @@ from posref._contract import Array, Numbers, SignedIntegers, contract
 from posref.rotary import rope
 from proofs.kit import *
 from proofs.kit import honest, numbers
-from proofs.kit.loops import Loop, covers
+from proofs.kit.loops import Cells, Loop, covers
 from proofs.kit.record import RECORD
 
 N, M, H = size("n"), size("m"), size("h")
@@ -2304,3 +2304,140 @@ def test_what_is_true_stays_provable(name):
 def test_a_question_of_a_body_is_answered_with_a_remedy():
     with pytest.raises(Undecided, match="may not compare a size; move the check into the contract"):
         proved(ATTACKS["size_equals_number"])
+
+
+# loops run turn by turn: what a turn stores, and lists of which nobody knows the length
+
+
+def running(x, out, n):
+    total = 0
+    for k in range(n):
+        total = total + x[k]
+        out[k] = total
+        out[2 * n - 1] = total
+
+
+def summed_beside(x, n, beside):
+    total = 0
+    for _ in range(n):
+        total = total + x
+        beside[0] = beside[0] + total
+    return total + beside[0]
+
+
+def restarting(step, start, length):
+    states = [start]
+    for _ in range(1, length):
+        states.append(step(states[-1]))
+    return np.stack((states[:64] + states[:64] * length)[: len(states)])
+
+
+def restarting_at_a_turn(step, start, length):
+    states = [start]
+    for _ in range(1, length):
+        states.append(step(states[len(states) % 64 - 1]))
+    return np.stack(states)
+
+
+def forgetting(step, start, length):
+    states = [start]
+    for _ in range(1, length):
+        states.append(step(states[-1]))
+    rows = np.stack(states)
+    return np.concatenate([rows[:64], 0 * rows[64:]])
+
+
+class Remembering:
+    """Cells that are written, and of which only those that a theorem reads are seen."""
+
+    def __init__(self):
+        self.known = {}
+
+    def __setitem__(self, k, value):
+        self.known[str(expression(k))] = value
+
+    def __getitem__(self, k):
+        return self.known[str(expression(k))]
+
+
+def turned(function, out):
+    """Names and the index of one turn of running sums of x, with `out` as the array that is written."""
+    k, n = symbol("k", integer=True, nonnegative=True), symbol("n", integer=True)
+    x, loop = Cells(sp.Function("x", real=True)), Loop(function, 0)
+    names = loop.before({"x": x, "out": out, "n": n})
+    prove_equal([names["total"]], [0])
+    prove_that(loop.turns(names) == [n.e], "turns 0 .. n - 1")
+    after = loop.turn({**names, "total": symbol("t")}, k=k)
+    prove_equal([after["total"], after["out"][k]], 2 * [symbol("t") + x[k]])
+    loop.after({**names, "total": symbol("s")})
+    covers(function)
+
+
+def stores_in_an_own_class():
+    """running(x, out, n) writes the sum of x_0 .. x_k into each out_k, k < n."""
+    turned(running, Remembering())
+
+
+def stores_in_an_array():
+    """summed_beside(x, n) = n x"""
+    x, n, loop = symbol("x"), symbol("n", integer=True), Loop(summed_beside, 0)
+    names = loop.before({"x": x, "n": n, "beside": np.array([0, 0], dtype=object)})
+    prove_equal([names["total"]], [0])
+    prove_that(loop.turns(names) == [n.e], "turns 0 .. n - 1")
+    after = loop.turn({**names, "total": symbol("t")}, _=symbol("k", integer=True))
+    prove_equal([after["total"]], [symbol("t") + x])
+    returned = loop.after({**names, "total": symbol("s"), "beside": np.array([0, 0], dtype=object)})["returned"]
+    prove_equal([returned], [symbol("s")])
+    covers(summed_beside)
+
+
+def state_at(k):
+    return array([sp.Function("p", real=True)(expression(k))])
+
+
+def next_state(p):
+    return array([sp.Function("p", real=True)(expression(x).args[0] + 1) for x in p])
+
+
+def stepped_in(function, earlier, kept):
+    """What every_length of proofs/absolute/recurrent.py claimed, of lists of so many states."""
+    k, length, loop = symbol("k", integer=True, positive=True), symbol("length", integer=True), Loop(function, 0)
+    names = loop.before({"step": next_state, "start": state_at(0), "length": length})
+    prove_that(loop.turns(names) == [1, length.e], "turns 1 .. length - 1")
+    prove_equal(names["states"], [state_at(0)])
+    states = [state_at(k - n) for n in range(earlier, 0, -1)]
+    prove_equal(loop.turn({**names, "states": states}, _=k)["states"][-1], state_at(k))
+    rows = [state_at(n) for n in range(kept)]
+    prove_equal(loop.after({**names, "states": [*rows], "length": kept})["returned"], np.stack(rows))
+    covers(function)
+
+
+def a_list_that_starts_over():
+    """restarting(f, start, length) is all states of f from the start on."""
+    stepped_in(restarting, 2, 3)
+
+
+def a_turn_that_starts_over():
+    """restarting_at_a_turn(f, start, length) is all states of f from the start on."""
+    stepped_in(restarting_at_a_turn, 2, 3)
+
+
+def a_stack_that_forgets():
+    """forgetting(f, start, length) is all states of f from the start on."""
+    stepped_in(forgetting, 2, 3)
+
+
+LOOPS = [
+    (stores_in_an_own_class, running, "out stands for an object of the class Remembering, which keeps no record"),
+    (stores_in_an_array, summed_beside, "beside is carried from turn to turn and has the value of the first"),
+    (a_list_that_starts_over, restarting, "states is a list of 2 entries; pass Listed"),
+    (a_turn_that_starts_over, restarting_at_a_turn, "states is a list of 2 entries; pass Listed"),
+    (a_stack_that_forgets, forgetting, "states is a list of 2 entries; pass Listed"),
+]
+
+
+@pytest.mark.parametrize(("body", "function", "problem"), LOOPS)
+def test_what_pieces_of_a_loop_write_and_read_is_seen(body, function, problem):
+    t = theorem(of=[function], sizes="every n", argument=".", silent=".")(body)
+    with pytest.raises((NotProved, Unsound), match=problem):
+        t.prove()

@@ -1,14 +1,19 @@
 """Loops run turn by turn: the pieces are those of the source, and what cannot be distinguished is refused."""
 
+import ast
+import copy
 import re
 
+import numpy as np
 import pytest
 import sympy as sp
 
-from proofs.kit import Scalar, array, expression, prove_equal, symbol
-from proofs.kit.loops import Cells, Loop, Tokens, covers
-from proofs.kit.mutants import mutants, swapped
+from posref.fast import attention as fast
+from proofs.kit import Scalar, array, expression, prove_equal, size, sized, symbol
+from proofs.kit.loops import Cells, Listed, Loop, Rows, Tokens, covers
+from proofs.kit.mutants import code_of, mutants, python_function, swapped, tree
 from proofs.kit.record import RECORD
+from proofs.kit.runner import find
 from proofs.kit.verdicts import NotProved
 
 
@@ -216,3 +221,80 @@ def test_cells():
     assert expression(cells[i + n]) == 8
     with pytest.raises(NotProved, match="may be"):
         cells[symbol("j", integer=True)]
+
+
+class ExtraLoop(ast.NodeTransformer):
+    """Puts a loop at the end of the block of this number."""
+
+    def __init__(self, number):
+        self.left = number
+
+    def visit(self, node):
+        if isinstance(getattr(node, "body", None), list):
+            if self.left == 0:
+                node.body.insert(len(node.body) - isinstance(node.body[-1], ast.Return), ast.parse(EXTRA).body[0])
+            self.left -= 1
+        return self.generic_visit(node)
+
+
+EXTRA = """
+for extra in range(0):
+    extra = 0
+"""
+KERNELS = {
+    "_score": "scores_of_any_size",
+    "_meet": "keys_of_any_number",
+    "_gather": "values_of_any_number",
+    "_attend": "any_number_of_tiles",
+    "_attend_few": "any_number_of_tiles_for_few_queries",
+    "_step": "a_tile_of_any_size",
+    "_multiply": "products_of_any_size",
+    "_adjust": "a_band_of_any_size",
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_with_a_further_loop_is_not_what_was_proved(name):
+    (t,) = find(f"fast.attention.{KERNELS[name]}")
+    kernel = python_function(getattr(fast, name))
+    blocks = sum(isinstance(getattr(node, "body", None), list) for node in ast.walk(tree(kernel).body[0]))
+    for number in (0, blocks // 2, blocks - 1):
+        changed = ast.fix_missing_locations(ExtraLoop(number).visit(copy.deepcopy(tree(kernel).body[0])))
+        code = code_of(kernel, ast.Module([changed], type_ignores=[]))
+        assert t.failure(kernel, code) is not None, ast.unparse(changed)
+    assert blocks > 1
+    assert t.failure(kernel, kernel.__code__) is None
+
+
+def test_a_list_of_any_length_is_taken_whole():
+    rows = sized("rows", size("n"), 2)
+    listed = Listed(symbol("x"), by=np.stack, axis=-2, joined=rows)
+    assert np.stack(listed, axis=-2) is rows
+    assert listed[-1].e == symbol("x").e
+    for taken in (
+        lambda: listed[0],
+        lambda: listed[-2],
+        lambda: listed[:64],
+        lambda: np.stack(listed),
+        lambda: np.concatenate(listed, axis=-2),
+        lambda: np.stack([each for each in listed], axis=-2),
+        lambda: np.stack([*listed, *listed], axis=-2),
+        lambda: bool(listed),
+        lambda: listed == [],
+    ):
+        with pytest.raises(NotProved, match="list of any length"):
+            taken()
+    with pytest.raises(TypeError, match="has no len"):
+        len(listed)
+    listed.append(symbol("y"))
+    with pytest.raises(NotProved, match="list of any length"):
+        np.stack(listed, axis=-2)
+
+
+def test_an_array_that_is_written_whole_has_one_value():
+    cells = Cells(sp.Function("a"))
+    cells[:] = 0
+    cells[2] = symbol("x")
+    assert (cells[1], cells[2].e) == (0, symbol("x").e)
+    with pytest.raises(NotProved, match="pass Cells"):
+        Rows("r")[1][2] = 0
