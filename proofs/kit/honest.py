@@ -18,6 +18,7 @@
 * The expected value of a theorem that pins a function calls that function only if the sentence names it.
 * A sentence that names a function by a name of several words, as row_maximum, has this function in `of`.
 * A call has passed an option whose name has several words, or that the sentence says is any. "With or without" has run both.
+* "Every mask" has a row without a key, or the sentence says "with a key".
 * A theorem that pins a function with one mask says so. One that speaks of every entry compares all of some result.
 * That an expression is not 0 everywhere does not say that it is never 0: a theorem claims `not is_zero` if its sentence says
   "as a function of" or "in general".
@@ -48,6 +49,12 @@ COUNTS = "two|three|four|five|six|seven|eight|nine|ten"
 EITHER = "all|any|every|each|both|either|whichever|whatever"
 COUNTED = rf"\d|\b({COUNTS})\b"
 WHOLE = r"\b(every|each|all|any) (entry|entries|cells?|outputs?|elements?)\b|\beverywhere\b"
+EVERY_MASK = (
+    r"\b(every|all|any|each|whatever|arbitrary) ([a-z]+ ){0,2}masks?\b|\bwhatever is masked\b|\b(any|all) sets? of keys\b"
+)
+WITH_A_KEY = (
+    r"\b(with|has|have|leaves?|keeps?|sees?) (at least )?(a|one|some|each query a) (key|token)|\bnot empty\b|\bno empty row"
+)
 INPUTS = QUANTIFIER + r"(inputs?|values?|vectors?|entries|arguments?|arrays?|matrix|matrices)\b"
 PLACES = {"position", "offset"}  # which are whole numbers as they are
 CLAIMS = ("all_paths", "premise", "prove_equal", "prove_that", "prove_kernel", "prove_induction", "solve_forall", "covers")
@@ -475,6 +482,21 @@ def options_left_out(t, calls):
                 return f"speaks of {name}, and no call passes it"
             if isinstance(default, bool) and len(ran) < 2 and re.search(rf"{both}|\b{name} or not\b", said):
                 return f"speaks of {name} or not, and calls with {name}={[*ran]} alone"
+    return _with_a_key_each(said, calls)
+
+
+def _with_a_key_each(said, calls):
+    """A sentence about every mask, where some mask never had a row without a key, in words."""
+    every, masks = re.search(EVERY_MASK, said), {}
+    for call in calls if every and not re.search(WITH_A_KEY, said) else ():
+        for name, value in call.arguments.items():
+            is_mask = type(value) is np.ndarray and value.dtype == bool and value.ndim
+            if is_mask or ("mask" in name and value is not None):
+                empty = is_mask and not value.any(axis=-1).all()
+                masks[call.function, name] = masks.get((call.function, name), False) or empty
+    for function, name in (key for key, empty in masks.items() if not empty):
+        call = f"{python_function(function).__name__}({name}=..)"
+        return f"says {every.group()!r}, and {call} gets no row without a key; run one, or say 'with a key'"
     return ""
 
 

@@ -12,9 +12,10 @@ WITNESS = 240  # characters; of a longer one the numbers remain
 
 
 def entry(r):
-    """What is kept of a result."""
-    kept = {key: r[key] for key in ("statement", "of", "sizes", "basis", "argument", "citation", "hypotheses")}
-    return kept | {"refuted": [_refuted(c) for c in r["controls"]]}
+    """What is kept of a result; values in the place of symbols are something that it takes for granted."""
+    kept = {key: r[key] for key in ("statement", "of", "sizes", "basis", "argument", "citation")}
+    values = [f"values in the place of symbols: {r['values']}"] if r["values"] else []
+    return kept | {"hypotheses": [*r["hypotheses"], *values], "refuted": [_refuted(c) for c in r["controls"]]}
 
 
 def text(results):

@@ -525,6 +525,8 @@ class Result:
     silent: str = ""  # why none is
     premises: list = field(default_factory=list)  # facts that no result is part of
     signs: list = field(default_factory=list)  # of symbols that are positive, or not negative, by their making
+    from_one: list = field(default_factory=list)  # of the sizes that were symbols, those that are at least 1
+    values: str = ""  # why values are put in the place of symbols
     unseen: dict = field(default_factory=dict)  # functions whose results no claim sees: only an "error" tells, or "nothing"
 
 
@@ -537,10 +539,11 @@ def examine(t, with_results=False):
     """Prove a theorem, refute its controls, pull its tripwires, change its results; a failure is a status, not an exception."""
     start = time.process_time()
     counted, controls, status = (0, 0, "", []), [], "checked" if t.is_example else "proved"
-    ground, cases, signs, unseen, premises = ([], [], []), [], [], {}, []
+    ground, cases, signs, unseen, premises, from_one = ([], [], []), [], [], {}, [], []
     try:
         plain = honest.reason(t) if t.prove() == RECORD.trivial else ""
         counted = RECORD.obligations, RECORD.trivial, plain, [s.name for s in RECORD.sizes]
+        from_one = [s.name for s in RECORD.sizes if s.is_positive]
         cases, signs, premises = list(dict.fromkeys(RECORD.cases)), honest.signs(), [*RECORD.premises]
         ground = [_said(entries) for entries in (RECORD.hypotheses, RECORD.denominators, trusted(t.body))]
         t.check_honesty()
@@ -554,5 +557,5 @@ def examine(t, with_results=False):
     of = [f"{python_function(f).__module__.removeprefix('posref.')}.{python_function(f).__name__}" for f in t.of]
     carried = (t.basis, t.argument, t.citation, *ground)
     seconds = time.process_time() - start
-    found = {"signs": signs, "unseen": unseen, "premises": premises}
+    found = {"signs": signs, "unseen": unseen, "premises": premises, "from_one": from_one, "values": t.values}
     return Result(t.name, t.statement, of, t.sizes, cases, *carried, *counted, controls, status, {}, seconds, **found)

@@ -2441,3 +2441,41 @@ def test_what_pieces_of_a_loop_write_and_read_is_seen(body, function, problem):
     t = theorem(of=[function], sizes="every n", argument=".", silent=".")(body)
     with pytest.raises((NotProved, Unsound), match=problem):
         t.prove()
+
+
+# every mask
+
+
+def masked_mean(x, mask):
+    """The mean of the entries where the mask is True; without any it is 0/0."""
+    return np.where(mask, x, 0).sum(axis=-1) / mask.sum(axis=-1)
+
+
+def of_masks(said, *masks, function=masked_mean):
+    """A body about the mean of two entries under these masks."""
+
+    def body():
+        x = symbols("x", 2)
+        for mask in map(np.array, masks):
+            prove_equal([function(x, mask)], [sum(x[mask]) / int(mask.sum())])
+
+    body.__doc__ = f"masked_mean(x, mask) is the sum of the kept entries of x over their number {said}."
+    return body
+
+
+KEPT = [True, False], [True, True], [False, True]
+
+
+@pytest.mark.parametrize("said", ["for every mask", "for all masks", "for any boolean mask", "whatever is masked"])
+def test_every_mask_has_a_row_without_a_key(said):
+    t = theorem(of=[masked_mean], sizes="two entries", as_written="formula")(of_masks(said, *KEPT))
+    t.prove()
+    t.check_honesty()
+    with pytest.raises(NotProved, match=r"gets no row without a key; run one, or say 'with a key'"):
+        numbers.check(t)
+
+
+def test_a_mask_with_a_key_may_be_meant():
+    t = theorem(of=[masked_mean], sizes="two entries", as_written="formula")(of_masks("for every mask with a key", *KEPT))
+    t.prove()
+    numbers.check(t)
