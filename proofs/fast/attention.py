@@ -857,19 +857,7 @@ SIZES = "h = 4 on 2 heads of keys, n = 3, 4, m = 5 and n = 4, m = 1, d = 3, d_v 
     of=[*KERNELS, *FEW, fast._band],
     sizes=SIZES + "; causal, windows and both; with and without sinks",
     equivalent={
-        "_attend: group, blocks = (heads // k.shape[0], (n_query + LANES - 1) // LANES)  ->  "
-        "group, blocks = (heads // k.shape[0], (n_query + LANES - 0) // LANES)": "one block more, without rows",
-        **{
-            "_attend_few: for p in range((first - g * shards) % step, shards, step):  ->  "
-            + more: "another piece takes the shard"
-            for more in (
-                "for p in range((first - (g + shards)) % step, shards, step):",
-                "for p in range((first + g * shards) % step, shards, step):",
-            )
-        },
-        "_meet: if bias.shape[1] > 0:  ->  if bias.shape[1] > 1:": "rows of a bias have LANES numbers more",
         "_meet: denominator += s[-1] * s[c]  ->  denominator -= s[-1] * s[c]": "0 or NaN either way",
-        "_meet: highest = s[c] if s[c] > highest else highest  ->  highest = s[c] if s[c] >= highest else highest": "equal",
         **{
             "_meet: if after > 0 or before < count:  ->  " + more: "asks keys of which none is masked"
             for more in (
