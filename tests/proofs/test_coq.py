@@ -2,6 +2,7 @@
 
 import json
 import re
+import zlib
 from pathlib import Path
 
 import pytest
@@ -67,11 +68,17 @@ def test_files_are_written(tmp_path, capsys):
     assert "Admitted" not in written + (tmp_path / "Sums.v").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["rope.relative", "t5.translation_invariant"])
+# a changed theorem exports other obligations: all rows are compared in the slow run, and always those that a hash chooses
+SAMPLE = [name for name in RECORD["theorems"] if zlib.crc32(name.encode()) % 25 == 0]
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in SAMPLE else pytest.param(name, marks=pytest.mark.slow) for name in RECORD["theorems"]]
+)
 def test_the_record_counts_what_is_exported(name):
     """A theorem that has changed since has another number of obligations than Coq has seen."""
     (theorem,) = find(name)
-    accepted, exported = map(int, RECORD["theorems"][theorem.name].split(" of "))
+    accepted, exported = map(int, RECORD["theorems"][name].split(" of "))
     assert exported == len(export.theorem(theorem)["obligations"]) >= accepted
 
 
