@@ -85,6 +85,10 @@ def noted(called, name):
     argument="start is low - first and stop is high + 1 - first, brought into 0 .. n_key, start first: so first + j < low for "
     "j < start, first + j > high from stop on, and low <= first + j <= high between them",
     silent=TURNS,
+    equivalent={
+        "_lay_row: if sign > 0:  ->  if sign > -1:": "sign is 1 or -1",
+        "_lay_row: if sign > 0:  ->  if sign >= 0:": "sign is 1 or -1",
+    },
 )
 def entries_are_laid_out():
     """For all j below start, key j has the entry of `low`; for all below n_key - stop, key stop + j that of `high`, with

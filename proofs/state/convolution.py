@@ -71,12 +71,15 @@ def the_rows_need_not_be_handed_on():
     of=[convolution.causal, zero_padding.convolve, zero_padding._pad], sizes="n = 5, width 3, two features", as_written="runs"
 )
 def zero_padding_on_one_side():
-    """It is the valid convolution of `zero_padding` with width - 1 zero rows in front, and a diagonal matrix for each tap."""
+    """It is the valid convolution of `zero_padding` with width - 1 zero rows in front, and a diagonal matrix for each tap; its
+    state is the last width - 1 rows."""
     x, kernel = symbols("x", 5, 2), symbols("w", 2, 3)
     taps = np.stack([np.eye(2, dtype=int) * kernel[:, t] for t in range(3)])
     padded = np.concatenate([np.zeros((2, 2), dtype=int), x])
     valid = zero_padding.convolve(padded, taps, padding="valid")
-    prove_equal(convolution.causal(x, kernel).output, valid, mention=[kernel[0, 0]])
+    made = convolution.causal(x, kernel)
+    prove_equal(made.output, valid, mention=[kernel[0, 0]])
+    prove_equal(made.state, x[-2:])
 
 
 @zero_padding_on_one_side.control
