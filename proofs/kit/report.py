@@ -22,7 +22,7 @@ def block(r):
         f"{r['name']}: {r['status']} ({r['seconds']:.2f} s)",
         *_wrapped("", r["statement"]),
         *_wrapped("about", ", ".join(r["of"]) or "no shipped function"),
-        *_wrapped("sizes", r["sizes"] + (f" ({', '.join(r['from_one'])} >= 1)" if r["from_one"] else "")),
+        *_wrapped("sizes", r["sizes"] + " (each size at least 1)" * r["from_one"]),
         *_wrapped("run for", "; ".join(r["cases"]) if r["cases"] != ["generic"] else ""),
         *_wrapped("basis", r["basis"]),
         *_wrapped("argument", r["argument"]),

@@ -193,7 +193,7 @@ class Theorem:
             name, word = min(made.partial.items())
             raise Unsound(f"{self.name} compares {word} of what {name.rpartition('.')[2]} returns; compare that, or say {word}")
         whole = failure is None and not made.failed
-        self._check_expected(made, failure, whole)
+        self._check_expected(made, failure)
         functions = {marks.full_name(f): f for f in map(python_function, self.of)}
         left = {name: self._notices(f) for name, f in functions.items() if name not in made.seen}
         alone = "claim" not in left.values() and not made.seen and not RECORD.loops
@@ -205,6 +205,9 @@ class Theorem:
         self._check_kin([f for name, f in said.items() if left.get(name) == "claim"])
         for claimed in [made, *([self._behind_errors()] if failure else [])]:
             self._check_said(claimed, {name: f for name, f in said.items() if name in claimed.seen})
+        if whole and (single := made.single()):
+            last = single[0].rpartition(".")[2]
+            raise Unsound(f"{self.name} compares single cells of what {last} returns; compare all, or at an index()")
         if whole and (lying := made.left_lying()):
             raise Unsound(f"{self.name} calls {lying[0].rpartition('.')[2]} and claims nothing of that result; compare each")
         if all(map(numbers.can_be_noted, functions.values())) and self.of:
@@ -220,16 +223,13 @@ class Theorem:
             if self._with_changed(change) is None:
                 raise Unsound(f"{self.name} claims the same if {name} begins with something else; compare it with what it is")
 
-    def _check_expected(self, made, failure, whole):
-        """What is expected has no mark of the functions that are pinned, and arrays are compared whole."""
+    def _check_expected(self, made, failure):
+        """What is expected has no mark of the functions that are pinned."""
         if isinstance(failure, Unseen):
             raise Unsound(f"{self.name}: {failure}")
         own = [f for f in made.expected if not re.search(rf"\b{f.rpartition('.')[2]}\b", self.statement)]
         if own and honest.pins(self):
             raise Unsound(f"{self.name} expects what {own[0]} computes, and its sentence does not name it")
-        if whole and (single := made.single()):
-            last = single[0].rpartition(".")[2]
-            raise Unsound(f"{self.name} compares single cells of what {last} returns; compare all, or at an index()")
 
     def _carries(self, name, functions, alone):
         """Whether a function that no claim notices had to be noticed: kernels alone, any number of arguments, or all it has."""
@@ -525,7 +525,7 @@ class Result:
     silent: str = ""  # why none is
     premises: list = field(default_factory=list)  # facts that no result is part of
     signs: list = field(default_factory=list)  # of symbols that are positive, or not negative, by their making
-    from_one: list = field(default_factory=list)  # of the sizes that were symbols, those that are at least 1
+    from_one: bool = False  # whether a size was a symbol, and each such size is at least 1
     values: str = ""  # why values are put in the place of symbols
     unseen: dict = field(default_factory=dict)  # functions whose results no claim sees: only an "error" tells, or "nothing"
 
@@ -539,11 +539,11 @@ def examine(t, with_results=False):
     """Prove a theorem, refute its controls, pull its tripwires, change its results; a failure is a status, not an exception."""
     start = time.process_time()
     counted, controls, status = (0, 0, "", []), [], "checked" if t.is_example else "proved"
-    ground, cases, signs, unseen, premises, from_one = ([], [], []), [], [], {}, [], []
+    ground, cases, signs, unseen, premises, from_one = ([], [], []), [], [], {}, [], False
     try:
         plain = honest.reason(t) if t.prove() == RECORD.trivial else ""
         counted = RECORD.obligations, RECORD.trivial, plain, [s.name for s in RECORD.sizes]
-        from_one = [s.name for s in RECORD.sizes if s.is_positive]
+        from_one = bool(RECORD.sizes) and all(s.is_positive for s in RECORD.sizes)
         cases, signs, premises = list(dict.fromkeys(RECORD.cases)), honest.signs(), [*RECORD.premises]
         ground = [_said(entries) for entries in (RECORD.hypotheses, RECORD.denominators, trusted(t.body))]
         t.check_honesty()

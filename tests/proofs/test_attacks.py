@@ -1698,7 +1698,7 @@ RESULTS = [
         for body in (a_fact_of_numbers, a_fact_of_zero_times_a_result)
     ),
     (a_fact_of_a_helper, double, "claims a fact that depends on no result, in line"),
-    (a_sum_with_factors, double, "compares single cells of what double returns"),
+    (a_sum_with_factors, double, "compares no entry that double returns, and says what it is"),
     (an_entry_and_a_sum_pinned, double, "compares single cells of what double returns"),
     *((body, double, ITSELF_ALONE) for body in (the_same_as_itself, itself_before_an_error, itself_behind_an_error)),
     *(
