@@ -69,7 +69,7 @@ def test_the_workflow_publishes_after_what_the_page_says():
     workflow, page = ((stages.ROOT / name).read_text() for name in (".github/workflows/release.yml", "docs/promises.md"))
     runs = re.findall(r"run: (python -m (?:tests|proofs)\S*(?: --\w+)?)", workflow)
     assert len(runs) == 3
-    assert [command for command in runs if f"`{command}" not in page.partition("\n4. Commit")[2]] == []
+    assert [command for command in runs if f"`{command}`" not in page.partition("\n7. Push")[2]] == []
     assert "  publish:\n    needs: [tests, build]\n" in workflow
     assert "  tests:\n    uses: ./.github/workflows/tests.yml\n  build:\n" in workflow
     assert "  workflow_call:\n" in (stages.ROOT / ".github" / "workflows" / "tests.yml").read_text()

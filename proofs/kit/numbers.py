@@ -386,7 +386,7 @@ def _calls_agree(call):
 
 
 def _of_large(call):
-    """How many times a call could be compared whose arrays of integers hold large ones.
+    """How many comparisons were made of a call when its arrays of integers hold large ones.
 
     A single integer is Python's, which has no end, and may be a length; so what it is made of stays small.
     """
