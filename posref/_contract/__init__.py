@@ -104,7 +104,7 @@ class Contract(Errors):
         self.where = ".".join(self.function.split(".")[-2:])
         if self.function.startswith("fast."):
             self.where = f"fast.{self.where}"
-        self.signature, self.remedies = inspect.signature(function), remedies
+        self.signature, self.remedies, self.specification = inspect.signature(function), remedies, specification
         said = specification.signature.parameters if specification else {}
         self.returns = specification.returns if specification else self.signature.return_annotation
         self.arguments = {}

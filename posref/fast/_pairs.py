@@ -65,10 +65,10 @@ def stacks(offsets, *arrays):
     """offsets (n_query, n_key) and arrays (heads, ..) for every index of the axes along which the offsets vary.
 
     `arrays`, the last of which is the result, have its leading axes and are contiguous, or None; those after the last along
-    which offsets vary are heads.
+    which offsets vary are heads. Axes that offsets do not have are missing in front.
     """
     lead = arrays[-1].shape[:-2]
-    axes = offsets.shape[:-2]
+    axes = (1,) * (len(lead) + 2 - offsets.ndim) + offsets.shape[:-2]
     own = max((axis for axis, n in enumerate(axes, 1) if n > 1), default=0)
     offsets = np.broadcast_to(offsets.reshape(axes[:own] + offsets.shape[-2:]), lead[:own] + offsets.shape[-2:])
     for at in np.ndindex(lead[:own]):

@@ -1,6 +1,7 @@
 """Streaming attention, compiled: the Python source of the kernels is the specification."""
 
 import functools
+import importlib
 import itertools
 import types
 
@@ -14,6 +15,20 @@ from posref.fast import t5 as fast_t5
 from posref.relative import alibi, t5
 from proofs.kit import *
 from proofs.kit.loops import Cells, Loop, Parts, Rows, covers
+from proofs.kit.twins import Twin
+
+
+def within_the_bound(given, dtype):
+    """The specification in more digits, and the bound of the module; `proofs.mathematics.streaming` imports this file."""
+    streaming = importlib.import_module("proofs.mathematics.streaming")
+    wide = {n: x.astype(np.longdouble) if isinstance(x, np.ndarray) else x for n, x in given.items()}
+    return [(attention.attend_by_offset(**wide), streaming.error_bound(**given, dtype=dtype))]
+
+
+TWINS = {
+    "attend_by_offset": Twin(near=within_the_bound),
+    "partial_by_offset": Twin(lambda function, given: shards.finish(function(**given)), within_the_bound),
+}
 
 
 def source(kernel, **sizes):

@@ -1,14 +1,32 @@
 """RoPE, compiled: the kernels are the specification."""
 
+import numpy as np
+
 from posref.fast import rope as fast
 from posref.rotary import rope
 from proofs.kit import *
+from proofs.kit.numbers import FUNCTION
+from proofs.kit.twins import Twin
 
 DEFAULTS = {"in_place": False}
 
 B, H, G, N, P, REST = (size(name) for name in ("batch", "heads", "groups", "n", "pairs", "rest"))
 KERNELS = {"interleaved": fast._interleaved, "half": fast._half}
 PAST_CACHES = {"interleaved": fast._interleaved_past_caches, "half": fast._half_past_caches}
+
+
+def rounded_once(given, dtype):
+    """The specification at the angle in float64, which numpy may miss by `FUNCTION`, and how far off the module says it is."""
+    angle = given["positions"][..., None] * given["frequencies"].astype(float)
+    units = 1 if dtype.char == "d" else 0.5 + 2.0**-20
+    exact = [x[..., 0] for x in rope.tables(angle, np.ones(1))]
+    return [(x, units * np.spacing(abs(x.astype(dtype))) + FUNCTION * 2.0**-53 * abs(x)) for x in exact]
+
+
+TWINS = {
+    "tables": Twin(near=rounded_once),
+    "rotator": Twin(lambda function, given: function(**given)(*(given[name] for name in ("x", "cos", "sin")))),
+}
 
 
 def arrays():

@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from posref import offsets
+from posref import attention, offsets
 from posref.fast import entries as laid_out
 from posref.fast import shaw as fast
 from posref.relative import shaw
 from proofs.kit import *
+from proofs.kit.twins import Twin
 
 N, M, H, R = size("n"), size("m"), size("h"), size("k")
 SCALE = symbol("scale")
@@ -14,6 +15,28 @@ ENDS = laid_out.Ends(2, 1, -2, 2)
 
 # (batch, 1, n, m): offsets of its own for each row of the batch, beyond k = 2 on both sides
 OWN = np.array([[[[-3, -2, 1], [0, 2, 3]]], [[[1, -1, 0], [5, 0, -9]]]])
+
+
+def gamma(count, dtype):
+    """The relative error of a sum of products of `count` roundings: n u / (1 - n u), Higham, Lemma 3.1."""
+    u = np.finfo(dtype).eps / 2
+    return count * u / (1 - count * u)
+
+
+def two_orders_of_a_sum(given, dtype):
+    """Both add products w a: the specification m of them, the kernel m weights and then 2k + 1 products. Without a: bits."""
+    table, at, count = given["value_table"], given["offsets"], given["k"].shape[-2]
+    if table is None:
+        return None
+    rest = {n: x for n, x in given.items() if n not in ("v", "value_table", "mask")}
+    weights = attention.softmax(shaw.scores(**rest), given.get("mask"))
+    size = (weights[..., None, :] @ np.abs(shaw.embed(table, at)))[..., 0, :].astype(np.float64)
+    error = (gamma(count, dtype) + gamma(count + table.shape[-2], dtype)) * size * (1 + 2 * gamma(count, dtype))
+    expected = shaw.attend(**given)
+    return [(expected.astype(np.float64), error + np.spacing(np.abs(expected)))]  # the sum of both terms is rounded in either
+
+
+TWINS = {"attend": Twin(near=two_orders_of_a_sum)}
 
 
 @theorem(

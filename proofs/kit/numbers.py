@@ -4,7 +4,8 @@ The body of a theorem runs once on symbols, comparisons of symbols being answere
 are noted. Each is made again on arrays, read-only, at sizes 1 to 80 (256 if asked for), in float64, float32, integers; a cell
 has to be what the symbolic result says for the same numbers. So a cast, a width that wraps, a write to an argument and a branch
 that the model does not see are seen here; `rank` makes batches of the arguments. Inputs are multiples of a unit near 1/8 that
-the dtype holds and the next narrower one does not. A kernel is run the same way, its Python source at small sizes.
+the dtype holds and the next narrower one does not. A kernel is run the same way, its Python source at small sizes. A compiled
+twin of the function gets the same arrays (`twins`).
 
 The tolerance is derived. The symbolic result holds the operations of the code that was executed; with u the unit roundoff each
 of them is off by at most u times its own result, an elementary function by 4 units in the last place, and a sum of n terms by
@@ -28,7 +29,7 @@ from sympy.core.function import AppliedUndef
 
 from posref._contract.kinds import Arrays
 from posref._contract.kinds import Scalar as OfContract
-from proofs.kit import cases, extents, extremes, honest, named, paths, rank
+from proofs.kit import cases, extents, extremes, honest, named, paths, rank, twins
 from proofs.kit.cases import every_case
 from proofs.kit.dtypes import kind_of
 from proofs.kit.mutants import code_of, python_function, swapped, tree
@@ -78,6 +79,7 @@ def check(theorem, sizes=SIZES, with_named=False):
     """
     global _seed, _grid
     _grid = sizes
+    twins.compared.clear()
     for _seed in range(SEEDS):
         calls, kernels = noted(theorem)
         with np.errstate(all="ignore"):  # what is no number is not compared
@@ -227,7 +229,7 @@ def silence(theorem):
     if not theorem.of:
         return "about no shipped function"
     if theorem.file.startswith("fast."):
-        return "about compiled twins, whose numbers the tests compare with the specification's"
+        return "about compiled kernels; the theorems of the specification call the functions around them"
     return theorem.silent
 
 
@@ -423,6 +425,7 @@ def _of_nothing(call):
             if not rank.refused(error):
                 raise Refuted(f"{f.__name__} fails at size {size}: {error}") from error
         else:
+            twins.agree(call.function, given, got)
             got = np.shape(got if call.number is None else got[call.number])
             if 0 in shape and list(got) != shape:
                 raise Refuted(f"{f.__name__} has shape {got} at size {size}, the model says {shape}")
@@ -443,6 +446,7 @@ def _again(call):
         return 0
     if not np.array_equal(before, after, equal_nan=before.dtype.kind in "fc"):
         raise Refuted(f"{f.__name__} returns {after} where it returned {before}")
+    twins.agree(call.function, given, got)
     _agrees_in_batches(call, given)
     return 1
 
@@ -535,6 +539,7 @@ def _agree(call, size, dtype):
         if not rank.refused(error):  # a ValueError too: numpy has its own
             raise Refuted(f"{name} fails in {dtype.__name__}, which its contract takes: {error}") from error
         return 0  # a contract refuses these numbers
+    twins.agree(call.function, given, got)
     if max(size) <= 3 and dtype is np.float64:
         _agrees_in_batches(call, given, size == (3, 3) or not _sizes([*call.arguments.values(), call.result]))
     for wrong in rank.wrong_extents(call.function, given, got):

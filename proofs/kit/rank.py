@@ -14,7 +14,7 @@ import numpy as np
 
 from posref._contract.axes import shape_of
 from posref._contract.kinds import Arrays
-from proofs.kit import cases
+from proofs.kit import cases, twins
 from proofs.kit.verdicts import Refuted
 
 LEADS = ((2,), (2, 2))
@@ -161,6 +161,7 @@ def _compared(function, batch, rows, places):
         if refused(error):
             return False
         raise
+    twins.agree(function, batch, tuple(whole))
     if is_sum(function):
         places, alone = [()], [list(map(sum, zip(*alone, strict=True)))]
     for place, row in zip(places, alone, strict=True):

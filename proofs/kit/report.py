@@ -8,10 +8,12 @@ from proofs.kit.mutants import edits, python_function
 from proofs.kit.readable import normal_form_text, text
 from proofs.kit.record import RECORD
 from proofs.kit.runner import PASSED, in_file, slow
+from proofs.kit.twins import INSTALLED
 
 WIDTH = 128
 UNSEEN = {"error": "only an error tells that it matters", "nothing": "no claim sees what it returns"}
 LABEL = 14
+WITHOUT = "compiled twins were not called, since numba is not installed"
 
 
 def block(r):
@@ -36,6 +38,7 @@ def block(r):
         *_wrapped("obligations", f"{r['obligations'] - r['trivial']}, and {r['trivial']} that are 0 = 0 as written"),
         *_wrapped("as written", r["as_written"]),
         *_wrapped("in numbers", f"{r['numbers']} results compared" if r["numbers"] else f"none compared: {r['silent']}"),
+        *_wrapped("twins", ", ".join(f"{count} results of {name}" for name, count in r["twins"].items())),
         *_wrapped("unseen", ", ".join(r["unseen"])),
         *(_wrapped("mutants", f"{m['killed']} noticed here first, {m['refuted']} of them by a witness") if m else []),
     ]
@@ -122,6 +125,8 @@ def summary(results, survivors):
     compared = [r["numbers"] for r in results]
     by = f"{sum(map(bool, compared))} of {len(compared)}"
     line += f"; {sum(compared)} results were also compared in floating point, by {by}"
+    called = sum(sum(r["twins"].values()) for r in results)
+    line += f"; {called} results of compiled twins were compared with the specification's" if INSTALLED else f"; {WITHOUT}"
     score = [r["mutants"] for r in results if r["mutants"]]
     if not score:
         return line

@@ -7,12 +7,13 @@ import multiprocessing
 import os
 import sys
 import time
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
 
 import proofs
-from proofs.kit import numbers
+from proofs.kit import numbers, twins
 from proofs.kit.mutants import python_function
 from proofs.kit.theorem import examine, kill_mutants, theorems
 
@@ -116,7 +117,7 @@ def _in_numbers(t, sizes, with_named):
         return {"status": "compares nothing in numbers, and does not say why"}
     if count and t.silent:
         return {"status": f"is said to compare nothing in numbers, and compares {count} results"}
-    return {"numbers": count, "silent": reason}
+    return {"numbers": count, "silent": reason, "twins": dict(Counter(twins.compared))}
 
 
 def _kill(file, seconds):

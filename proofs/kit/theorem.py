@@ -523,6 +523,7 @@ class Result:
     seconds: float
     numbers: int = 0  # results compared in numbers
     silent: str = ""  # why none is
+    twins: dict = field(default_factory=dict)  # results of compiled twins that were compared with the specification's, by name
     premises: list = field(default_factory=list)  # facts that no result is part of
     signs: list = field(default_factory=list)  # of symbols that are positive, or not negative, by their making
     from_one: bool = False  # whether a size was a symbol, and each such size is at least 1

@@ -11,7 +11,7 @@ import mpmath
 import numpy as np
 import sympy as sp
 
-from posref import shards
+from posref import attention, shards
 from posref.fast import attention as fast
 from proofs.fast.attention import source
 from proofs.kit import *
@@ -431,6 +431,32 @@ def units(d, products, cap, bias, gap, keys, tile):
 def bound(weights, e, values):
     """sum_j a_ij |v_je| (E_ij + sum_l a_il E_il + 1), in units of u."""
     return (weights * (e + (weights * e).sum(axis=-1, keepdims=True) + 1)) @ abs(values)
+
+
+def error_bound(
+    q, k, v, *, scale, bias_by_offset=None, causal=False, window=None, row_scale=None, softcap=None, sinks=None, dtype=None
+):
+    """What each number of `attend_by_offset` may be off in a dtype, q's if it is None; 1.01 is for what is of second order."""
+    u = np.finfo(dtype or q.dtype).eps / 2
+    n_query, n_key, d = q.shape[-2], k.shape[-2], q.shape[-1]
+    k, v = (np.repeat(x, q.shape[-3] // x.shape[-3], axis=-3) for x in (k, v))
+    q, k, v = (x.astype(np.longdouble) for x in (q, k, v))
+    offset = np.arange(n_key) - np.arange(n_query)[:, None]
+    past = offset - (n_key - n_query)
+    allowed = (past <= 0 if causal else True) & (np.abs(past) < (np.inf if window is None else window))
+    b = 0 if bias_by_offset is None else bias_by_offset.astype(np.longdouble)[..., offset + n_query - 1]
+    swapped, row_scale = np.swapaxes(k, -1, -2), 1 if row_scale is None else row_scale
+    factor = scale * np.asarray(row_scale, np.longdouble)[..., None]
+    s, c = factor * (q @ swapped), softcap or 0
+    s = np.where(allowed, (s if softcap is None else c * np.tanh(s / c)) + b, -np.inf)
+    m = s.max(axis=-1, keepdims=True, initial=-(10**300))
+    m = m if sinks is None else np.maximum(m, sinks[..., None])
+    a = attention.softmax(np.where(allowed, s, 0), np.broadcast_to(allowed, s.shape), sinks)
+    n = np.broadcast_to(allowed, s.shape).sum(axis=-1, keepdims=True) + (sinks is not None)
+    products, gap = abs(factor) * (np.abs(q) @ np.abs(swapped)), np.where(allowed, m - s, 0)
+    e = 1.01 * units(d, products, c, b, gap, n, fast.STRETCH if n_query <= fast.FEW else fast.TILE)
+    lost = np.exp(np.longdouble(-87 if u > 1e-10 else -708)) * n * np.abs(v).max(initial=0)
+    return u * bound(a, e, v) + lost
 
 
 def attend(kernel, q, k, v, bias, high, scale, softcap):

@@ -53,36 +53,13 @@ def specification(q, k, v, bias, **arguments):
     return attention.attend_by_offset(q, k, v, bias_by_offset=bias, **arguments)
 
 
-def error_bound(q, k, v, bias, *, scale, causal=False, window=None, row_scale=1, softcap=None, sinks=None):
-    """The bound of the module's docstring, for every element, with 1.01 for what is of second order in u."""
-    u = np.finfo(q.dtype).eps / 2
-    n_query, n_key, d = q.shape[-2], k.shape[-2], q.shape[-1]
-    k, v = (np.repeat(x, q.shape[-3] // x.shape[-3], axis=-3) for x in (k, v))
-    q, k, v = long(q, k, v)
-    offset = np.arange(n_key) - np.arange(n_query)[:, None]
-    past = offset - (n_key - n_query)
-    allowed = (past <= 0 if causal else True) & (np.abs(past) < (np.inf if window is None else window))
-    b = 0 if bias is None else bias.astype(np.longdouble)[..., offset + n_query - 1]
-    swapped, factor = np.swapaxes(k, -1, -2), scale * np.asarray(row_scale, np.longdouble)[..., None]
-    s, c = factor * (q @ swapped), softcap or 0
-    s = np.where(allowed, (s if softcap is None else c * np.tanh(s / c)) + b, -np.inf)
-    m = s.max(axis=-1, keepdims=True, initial=-(10**300))
-    m = m if sinks is None else np.maximum(m, sinks[..., None])
-    a = attention.softmax(np.where(allowed, s, 0), np.broadcast_to(allowed, s.shape), sinks)
-    n = np.broadcast_to(allowed, s.shape).sum(axis=-1, keepdims=True) + (sinks is not None)
-    products, gap = abs(factor) * (np.abs(q) @ np.abs(swapped)), np.where(allowed, m - s, 0)
-    e = 1.01 * u * streaming.units(d, products, c, b, gap, n, fast.STRETCH if n_query <= fast.FEW else fast.TILE)
-    lost = np.exp(np.longdouble(-87 if u > 1e-10 else -708)) * n * np.abs(v).max(initial=0)
-    return (a * (e + (a * e).sum(axis=-1, keepdims=True) + u)) @ np.abs(v) + lost
-
-
 def check(q, k, v, bias, **arguments):
     """Compiled and specification agree within the bound; returns the largest share of it that is used."""
     out = fast.attend_by_offset(q, k, v, bias_by_offset=bias, **arguments)
     expected = specification(q, k, v, bias, **arguments)
     assert out.dtype == q.dtype
     assert out.shape == expected.shape
-    bound = error_bound(q, k, v, bias, **arguments)
+    bound = streaming.error_bound(q, k, v, bias_by_offset=bias, **arguments)
     error = np.abs(out - expected)
     assert (error <= bound).all(), (error / np.where(bound == 0, 1, bound)).max()
     return (error / np.where(bound == 0, 1, bound)).max(initial=0)
@@ -257,7 +234,7 @@ def test_error_bound_from_both_sides(n, d, spread, dtype):
     q, k, v, bias = inputs(n, n, d, 3, dtype=dtype, spread=spread)
     scale = d**-0.5
     out = fast.attend_by_offset(q, k, v, scale=scale, bias_by_offset=bias, causal=True)
-    bound = error_bound(q, k, v, bias, scale=scale, causal=True)
+    bound = streaming.error_bound(q, k, v, bias_by_offset=bias, scale=scale, causal=True)
     used = []
     for h, i in itertools.product(range(2), sorted({0, 1, n // 2, n - 1})):
         exact = exact_row(q, k, v, bias, scale, h, i, range(i + 1))
@@ -521,7 +498,10 @@ def test_shards_of_keys_merge_to_the_whole(dtype, causal, window):
     n, cuts = 140, (0, 5, 64, 64, 139, 140)
     q, k, v, bias = inputs(n, n, 4, 3, heads=(4, 2), dtype=dtype)
     arguments = {"scale": 0.5, "causal": causal, "window": window}
-    expected, bound = specification(q, k, v, bias, **arguments), error_bound(q, k, v, bias, **arguments)
+    expected, bound = (
+        specification(q, k, v, bias, **arguments),
+        streaming.error_bound(q, k, v, bias_by_offset=bias, **arguments),
+    )
     for a, b in itertools.pairwise(cuts):
         states = []
         for c, d in itertools.pairwise(cuts):

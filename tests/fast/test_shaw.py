@@ -2,17 +2,17 @@
 
 import importlib
 import itertools
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from posref import attention, offsets
+from posref import offsets
 from posref.relative import shaw
 from tests.fast.bits import random, same_bits
 
 pytest.importorskip("numba", reason="needs posref[fast]")
 fast = importlib.import_module("posref.fast.shaw")
+about = importlib.import_module("proofs.fast.shaw")
 
 FLOATS = (np.float32, np.float64)
 
@@ -55,28 +55,17 @@ def test_a_product_of_two_halves_is_refused(variant, products):
 # Values
 
 
-def gamma(count, dtype):
-    """The relative error of a sum of products of `count` roundings: n u / (1 - n u), Higham, Lemma 3.1."""
-    u = Fraction(1, 2 ** (24 if dtype == np.float32 else 53))
-    return float(count * u / (1 - count * u))
-
-
 @pytest.mark.parametrize(("dtype", "table_heads"), [*zip(FLOATS, ((), (3,)), strict=True)])
 def test_values_within_two_orders_of_a_sum(dtype, table_heads):
-    """Both add products w a: the specification m of them, the kernel m weights and then 2k + 1 products."""
     for n, m, reach in itertools.product((1, 5, 40), (1, 6, 130), (0, 2, 20)):
         q, k, key_table, at = inputs(n, m, reach=reach, dtype=dtype)
         v, value_table = random(2, 3, m, 4, dtype=dtype), random(*table_heads, 2 * reach + 1, 4, dtype=dtype, seed=5)
-        arguments = (q, k, v, key_table, value_table, at)
+        given = {"q": q, "k": k, "v": v, "key_table": key_table, "value_table": value_table, "offsets": at, "scale": 0.3}
         masks = np.random.default_rng(0).random((2, 1, n, m)) < 0.7
         for allowed in (None, masks[0, 0], masks):
-            expected = shaw.attend(*arguments, scale=0.3, mask=allowed)
-            got = fast.attend(*arguments, scale=0.3, mask=allowed, threads=2)
-            assert got.dtype == expected.dtype
-            weights = attention.softmax(shaw.scores(q, k, key_table, at, scale=0.3), allowed)
-            size = (weights[..., None, :] @ np.abs(shaw.embed(value_table, at)))[..., 0, :].astype(np.float64)
-            error = (gamma(m, dtype) + gamma(m + 2 * reach + 1, dtype)) * size * (1 + 2 * gamma(m, dtype))
-            error = error + np.spacing(np.abs(expected))  # the sum of both terms is rounded in either
+            ((expected, error),) = about.two_orders_of_a_sum(given | {"mask": allowed}, dtype)
+            got = fast.attend(**given, mask=allowed, threads=2)
+            assert got.dtype == dtype
             assert (np.abs(got.astype(np.float64) - expected) <= error).all()
 
 

@@ -188,6 +188,7 @@ MEMORIES = [
 ]
 GATHERED = [{"at": (2, 1)}, {"at": (2, 3)}, {"table": (1,), "at": (2, 1)}]
 GATHERED += [{"table": (2, 3), "at": (2, 1)}, {"table": (2, 3), "at": (1,)}, {"table": ()}]
+GATHERED += [{"table": (2, 3), "at": (3,)}, {"table": (2, 1, 3), "at": (2, 1)}, {"table": (3, 2, 2), "at": (3, 1, 2)}]
 STREAMED = [{"k": (1,), "v": (1,), "bias": ()}, {"q": (2, 4), "bias": (2, 1)}, {"q": (0, 4)}]
 WIDTHS = (2, 4, 6, 10, 18, 34, 62, 64, 130, 256)
 BIASES, SCORES = grid(LENGTHS, LENGTHS, (1, 3)), grid((0, 1, 2, 3, 33, 100), (0, 1, 5, 34), (0, 1, 9))
