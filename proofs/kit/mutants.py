@@ -6,9 +6,7 @@ are left alone: ordinary tests own them.
 
 import ast
 import contextlib
-import copy
 import inspect
-import itertools
 import pickle
 import re
 import sys
@@ -56,7 +54,12 @@ def python_function(function):
 def tree(function):
     """The syntax tree of the code that runs now, a mutant's own if one is swapped in."""
     function = python_function(function)
-    return _trees.get(function.__code__) or original(function)
+    return tree_of(function.__code__) or original(function)
+
+
+def tree_of(code):
+    """The syntax tree of a mutant's code."""
+    return _trees.get(code)
 
 
 def mutants(function):
@@ -75,20 +78,6 @@ def mutants(function):
         labels.add(label)
         yield label, code_of(function, changed)
         number += 1
-
-
-def edits(function, random):
-    """(label, code) of edits that nobody tried: a number is drawn for each value, and added to it or multiplied by it."""
-    function = python_function(function)
-    root = original(function)
-    for place in itertools.count():
-        change = random.choice((ast.Add, ast.Mult)), random.randrange(2, 1000)
-        edit = _Edit(place, function.__code__.co_varnames, *change)
-        changed = edit.visit(copy.deepcopy(root))
-        if edit.label is None:
-            return
-        with contextlib.suppress(TypeError):
-            yield f"{function.__name__}: {edit.label}", code_of(function, changed)
 
 
 def tripwire(function):
@@ -160,13 +149,13 @@ def resumed(function):
     return code_of(function, _Resumed().visit(original(function)))
 
 
-def _is_check(statement):
+def is_check(statement):
     if isinstance(statement, ast.Raise):
         return True
     if isinstance(statement, ast.If) and all(isinstance(s, ast.Raise) for s in statement.body) and not statement.orelse:
         return True
     if isinstance(statement, ast.For):
-        return all(_is_check(s) for s in statement.body)
+        return all(is_check(s) for s in statement.body)
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and "require" in ast.unparse(statement)
 
 
@@ -220,7 +209,7 @@ class _Mutator(ast.NodeTransformer):
 
     def visit(self, node):
         if isinstance(node, ast.stmt) and not isinstance(node, (ast.FunctionDef, ast.ImportFrom)):
-            if _is_check(node):
+            if is_check(node):
                 return node
             before = self._headline(node)
             done = self.label is not None
@@ -317,28 +306,3 @@ class _Mutator(ast.NodeTransformer):
     @staticmethod
     def _headline(node):
         return ast.unparse(node).split("\n")[0]
-
-
-class _Edit(_Mutator):
-    """Adds a number to one value, or multiplies this value by the number."""
-
-    def __init__(self, target, local_names, operator, number):
-        super().__init__(target, ())
-        self.local_names, self.operator, self.number = local_names, operator, number
-
-    def visit_BinOp(self, node):
-        return self._changed(self.generic_visit(node))
-
-    def visit_Name(self, node):
-        return self._changed(node) if isinstance(node.ctx, ast.Load) and node.id in self.local_names else node
-
-    def visit_Attribute(self, node):
-        return node if node.attr in ("shape", "dtype", "ndim") else self.generic_visit(node)
-
-    def _changed(self, node):
-        return ast.BinOp(node, self.operator(), ast.Constant(self.number)) if self._hit() else node
-
-    visit_Call = visit_BinOp
-    visit_AugAssign = visit_BoolOp = visit_IfExp = visit_UnaryOp = visit_Constant = visit_Compare = (
-        ast.NodeTransformer.generic_visit
-    )

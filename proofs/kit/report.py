@@ -1,13 +1,16 @@
 """What `python -m proofs` prints: theorems with all they rest on, derivations, shipped code tampered with, one table."""
 
+import itertools
 import random
 import textwrap
 
+from proofs.kit import numbers
 from proofs.kit.claims import Refuted
-from proofs.kit.mutants import edits, python_function
+from proofs.kit.mutants import python_function, swapped
 from proofs.kit.readable import normal_form_text, text
 from proofs.kit.record import RECORD
 from proofs.kit.runner import PASSED, in_file, slow
+from proofs.kit.tamper import drawn
 from proofs.kit.twins import INSTALLED
 
 WIDTH = 128
@@ -173,22 +176,35 @@ def tampered(chosen, seed):
     judges = [t for file in dict.fromkeys(t.file for t in chosen) for t in in_file(file)]
     functions = dict.fromkeys(python_function(f) for t in chosen for f in t.of)
     own = [f for f in functions if f.__module__ in {f"posref.{t.file}" for t in chosen}] or functions
-    drawn = random.Random(seed)
-    found = [(f, *edit) for f in own for edit in edits(f, drawn)]
     for t in judges:
         t.prove()  # how long a tampered proof may take
-    verdicts = [_verdict(*edit, judges) for edit in drawn.sample(found, min(3, len(found)))]
+    verdicts = [_verdict(edit, judges) for edit in itertools.islice(drawn(own, random.Random(seed)), 3)]
     return "\n\n".join([f"drawn with seed {seed}; --tamper {seed} draws the same edits", *verdicts])
 
 
-def _verdict(function, label, code, judges):
+def _verdict(edit, judges):
     """An edit, the best answer to it (a refutation has a witness), and who else noticed."""
-    name, change = label.split(": ", 1)
-    before, after = change.split("  ->  ")
-    about = [t for t in judges if any(python_function(f) is function for f in t.of)]
-    failures = [(t.name, failure) for t in about if (failure := t.failure(function, code)) is not None]
-    lines = [f"in {name}", f"    {before}", "became", f"    {after}"]
-    for noticed, failure in sorted(failures, key=lambda pair: not isinstance(pair[1], Refuted))[:1]:
-        lines += textwrap.wrap(f"{noticed}: {type(failure).__name__}: {failure}", WIDTH, subsequent_indent="    ")
-    missed = "" if failures else "; the edit changes no result, or a theorem is missing"
-    return "\n".join([*lines, f"{len(failures)} of {len(about)} theorems about {name} fail{missed}"])
+    about = [t for t in judges if any(python_function(f) is edit.function for f in t.of)]
+    failures = {t.name: t.failure(edit.function, edit.code) for t in about}
+    if not any(failures.values()):  # a wrong dtype, for example, is seen in numbers alone
+        failures = {t.name: _in_numbers(t, edit) for t in about}
+    noticed = {name: failure for name, failure in failures.items() if failure}
+    name = edit.function.__name__
+    lines = [f"{edit.where}, in {name} ({edit.kind})", f"    {edit.before}", "became", f"    {edit.after}"]
+    for first in sorted(noticed, key=lambda name: not isinstance(noticed[name], Refuted))[:1]:
+        words = f"{first}: {type(noticed[first]).__name__}: {noticed[first]}"
+        lines += textwrap.wrap(textwrap.shorten(words, 4 * WIDTH), WIDTH, subsequent_indent="    ")
+    nobody = "nobody notices: the edit changes no result, or a theorem is missing"
+    said = (
+        f"{len(noticed)} of {len(about)} theorems about {name} fail" if noticed else f"{nobody}; {len(about)} are about {name}"
+    )
+    return "\n".join([*lines, said])
+
+
+def _in_numbers(t, edit):
+    """What the same theorem in numbers says to an edit; None if all results are compared as before."""
+    try:
+        with swapped(edit.function, edit.code):
+            numbers.check(t)
+    except Exception as error:
+        return error
