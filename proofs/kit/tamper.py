@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from proofs.kit import mutants
 
-BINARY = (ast.Add, ast.Mult, ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.MatMult)
+BINARY = (ast.Add, ast.Mult, ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 COMPARED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 
 
@@ -27,15 +27,14 @@ def changes(node, names, number):
     """(class, what takes the place of a node) for each edit of it; the text of some is what it was."""
     plus = lambda e, n=1, op=ast.Add: ast.BinOp(e, op(), ast.Constant(n))
     kind, read = type(node), isinstance(getattr(node, "ctx", None), ast.Load)
-    of_module = kind is ast.Attribute and isinstance(node.value, ast.Name) and node.value.id not in names
     if kind is ast.BinOp:
         yield from (("operator", _with(node, op=op())) for op in BINARY)
         yield from (("operand", e) for e in (node.left, node.right, _with(node, left=node.right, right=node.left)))
-    if kind is ast.Compare:
+    if kind is ast.Compare and type(node.ops[0]) in COMPARED:
         yield from (("comparison", _with(node, ops=[op(), *node.ops[1:]])) for op in COMPARED)
     if kind in (ast.If, ast.IfExp):
         yield "condition", _with(node, test=ast.UnaryOp(ast.Not(), node.test))
-    if kind in (ast.Assign, ast.AugAssign, ast.Expr, ast.If):
+    if kind in (ast.AugAssign, ast.Expr, ast.If) or (kind is ast.Assign and _changes(node)):
         yield "statement", ast.Pass()
     if kind is ast.Constant and type(node.value) in (int, float):
         yield from (("constant", ast.Constant(n)) for n in (0, 2 * node.value, node.value + number))
@@ -47,8 +46,9 @@ def changes(node, names, number):
             yield "keyword", _with(node, keywords=rest)
             if word.arg == "axis":
                 yield from (("axis", _with(node, keywords=[*rest, ast.keyword("axis", ast.Constant(n))])) for n in (0, None))
-    if kind is ast.Attribute and read and not of_module:
-        yield "attribute", node.value
+    method = kind is ast.Call and isinstance(node.func, ast.Attribute) and node.func.value
+    if method and (not isinstance(method, ast.Name) or method.id in names):
+        yield "method", method
     if kind is ast.Subscript:
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         for place in (p for p, e in enumerate(parts) if not isinstance(e, (ast.Slice, ast.Constant))):
@@ -114,6 +114,13 @@ def _nodes(function):
             continue
         yield node, statement
         todo += [(child, child if isinstance(child, ast.stmt) else statement) for child in ast.iter_child_nodes(node)]
+
+
+def _changes(assignment):
+    """Whether a statement makes a new value of what it assigns to; without another one the name is not known."""
+    old = {ast.unparse(target).split("[")[0] for target in assignment.targets}
+    inside = isinstance(assignment.targets[0], ast.Subscript)
+    return inside or any(isinstance(node, ast.Name) and node.id in old for node in ast.walk(assignment.value))
 
 
 def _with(node, **parts):
