@@ -423,6 +423,7 @@ def sink_left_out():
     sizes="all n, m, d; orders of two, three and four tokens of one feature",
     argument="a sum over all keys whose summand names a key in k_j and v_j alone is blind to their order; for all n names are "
     "read off the expression; and the equation is decided for generators of S_2, S_3, S_4",
+    values="the parts of the expression are read for the names in them",
 )
 def permutation_equivariant():
     """Without positions and without a mask attention is permutation equivariant, f(Px) = P f(x): output row i is made of q_i

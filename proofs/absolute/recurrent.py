@@ -61,6 +61,7 @@ def along_the_orbit(p):
     sizes="every step, every length; d = 2",
     argument="induction over the turns: the body decides the first state, one turn and what is returned",
     silent="the loop is run turn by turn",
+    values="the step reads the index of a state, and gives the entry at the next one",
 )
 def every_length():
     """Before turn k the last state is p_{k-1}: at first it is p_0, the start, and a turn appends f(p_{k-1}) = p_k and leaves

@@ -83,7 +83,7 @@ class Theorem:
     citation: str = ""  # the step that is somebody else's theorem
     silent: str = ""  # why nothing is compared in numbers
     as_written: str = ""  # why no obligation is more than 0 = 0: "formula", "runs" or a sentence
-    values: str = ""  # why values are put in the place of symbols
+    values: str = ""  # why values are put in the place of symbols, or parts of expressions are read
     is_example: bool = False  # evaluated at concrete numbers alone
     controls: list = field(default_factory=list)
     truths: dict = field(default_factory=dict)  # name of a control that is a claim -> the true sentence

@@ -4,11 +4,14 @@ Where mutants are run, the body of a theorem is run once more under `sys.settrac
 file, are followed instruction by instruction; of all other frames only the call is seen.
 
 * Each claim of the source runs, and so does each call of a helper that claims, and each loop of the body.
-* What asks sympy for the value of an expression at a number has a reason in `values=`.
+* A call of sympy that is not known to leave each symbol in its place has a reason in `values=`. Known are operators, what makes
+  an expression of others (`MAKES`), what tells something about one (`TELLS`), and what writes one in another way (`KEEPS`):
+  such a result is compared with what it was made of.
 * Two names of which the sentence speaks stand for two symbols, and two sizes of a file have two names.
 """
 
 import dis
+import inspect
 import re
 import sys
 
@@ -21,8 +24,30 @@ from proofs.kit.sized import SizedArray
 from proofs.kit.symbols import Scalar, Size, SymbolArray, expression
 
 SYMPY = sp.__path__[0]
-VALUES = {"subs", "xreplace", "replace", "limit", "lambdify", "evalf", "series", "eval"}
-VALUES |= {"doit", "__call__", "integrate", "rem", "resultant", "coeff"}  # by a bound symbol, or as polynomials
+DECORATORS = "cache.py", "decorators.py"  # files whose functions call others
+OPERATORS = re.compile(
+    r"\w+\.__([ri]?(add|sub|mul|truediv|pow|matmul|mod|floordiv)|eq|ne|[lg][te]|neg|pos|abs|floor|ceil|hash|bool|int|float"
+    r"|len|[gs]etitem|str|repr|format)__"
+)
+MAKES = {f"{kind}.__new__" for kind in ("DefinedFunction", "Function", "AppliedUndef", "Symbol", "Integer", "Rational", "Pow")}
+MAKES |= {
+    "AssocOp.__new__",
+    "_Inequality.__new__",
+    "Equality.__new__",
+    "Unequality.__new__",
+    "Sum.__new__",
+    "MutableRepMatrix.__new__",
+    "MatrixBase.vstack",
+    "eye",
+    "zeros",
+    "diag",
+    "sqrt",
+}
+TELLS = {"Basic.free_symbols", "MatrixBase.free_symbols", "Basic.has", "Application.func", "Indexed.base", "Relational.negated"}
+TELLS |= {"MatrixBase.T", "MatrixBase.tolist", "MatrixBase.det", "make_property.<locals>.getit"}
+DERIVES = {"diff", "Expr.diff"}  # the derivatives of marks are seen: `proofs.kit.marks`
+KEEPS = {"expand", "simplify", "Basic.simplify", "Basic.rewrite", "sympify"}
+PARTS = "_args"  # an attribute of each expression: no function is called to read it
 
 
 def problem(t):
@@ -41,7 +66,7 @@ def problem(t):
     if left := [words for at, words in needed.items() if at not in watch.ran]:
         return "never runs {} in line {} of its file".format(*left[0])
     if watch.values and not t.values:
-        return f"puts values in the place of symbols by {min(watch.values)}, and does not say why; pass values="
+        return f"may put values in the place of symbols by {min(watch.values)}, and does not say why; pass values="
     return _one_for_two(t, watch.names)
 
 
@@ -69,18 +94,32 @@ class Watch:
 
     def _follows(self):
         """The function that sees every call."""
-        followed, inside, known = self.followed, self._inside, (SYMPY, cases.KIT)
+        followed, inside = self.followed, self._inside
 
         def called(frame, event, arg):
             code = frame.f_code
             if id(code) in followed:
                 frame.f_trace_opcodes, frame.f_trace_lines = True, False
                 return inside
-            if code.co_name in VALUES and code.co_filename.startswith(SYMPY):
-                self.values.update([code.co_name] * (not frame.f_back.f_code.co_filename.startswith(known)))
-            return None
+            if PARTS in code.co_names and not code.co_filename.startswith((SYMPY, cases.KIT)):
+                self.values.add(PARTS)
+            outside = code.co_filename.startswith(SYMPY) and not frame.f_back.f_code.co_filename.startswith(SYMPY)
+            return self._of_sympy(frame) if outside else None
 
         return called
+
+    def _of_sympy(self, frame):
+        """Notes a call of sympy that may put a value somewhere; follows one whose result has to be the same expression."""
+        name, caller = _name(frame), frame.f_back.f_code
+        own = caller.co_filename.startswith(cases.KIT)
+        if name in KEEPS and not own:
+            given, frame.f_trace_lines = frame.f_locals[frame.f_code.co_varnames[0]], False
+            return lambda _, event, result: self.values.update([name] * (event == "return" and not _kept(given, result)))
+        known = name in MAKES | TELLS | DERIVES | KEEPS or OPERATORS.fullmatch(name)
+        last = name.rpartition(".")[2]  # of what the kit calls, but does not name, a body has passed it
+        known = known or (own and (last in caller.co_names or (last.startswith("__") and last != "__call__")))
+        self.values.update([name] * (not known))
+        return None
 
     def _inside(self, frame, event, arg):
         if event == "opcode":
@@ -88,6 +127,21 @@ class Watch:
         elif event == "return" and frame.f_code is self.body.__code__:
             self.names.update(frame.f_locals)
         return self._inside
+
+
+def _name(frame):
+    """The name of a function of sympy, of a decorated one its own."""
+    if not frame.f_code.co_filename.endswith(DECORATORS):
+        return frame.f_code.co_qualname
+    return inspect.unwrap(frame.f_locals.get("cfunc") or frame.f_locals["func"]).__qualname__
+
+
+def _kept(given, result):
+    """Whether a result is the expression that it was made of; a text may be any."""
+    if not isinstance(given, sp.Expr):
+        return given == result and not isinstance(given, str)
+    lost = given.free_symbols - result.free_symbols
+    return not numbers.differs_from_zero(given - result) and not (lost and sp.simplify(given - result) != 0)
 
 
 def _codes(code):

@@ -216,6 +216,7 @@ def all_four_terms():
     of=WHOLE,
     sizes="d = 1, 2, 4; none, one, two terms",
     argument="different products of independent entries of mean 0 are uncorrelated, so their variances add",
+    values="the coefficients of a polynomial are read",
 )
 def scale_counts_terms():
     """For independent entries of mean 0 and variance 1 a score has variance scale^2 d (1 + terms), the sum of the squares of

@@ -209,7 +209,7 @@ def causal_changes_nothing():
 # what it does
 
 
-@theorem(of=WHOLE, sizes="all e, n, c, d, d_v")
+@theorem(of=WHOLE, sizes="all e, n, c, d, d_v", values="the denominator is read for the names in it")
 def relative():
     """A common shift of all positions changes nothing: the numerator sees offsets alone, the denominator no position at all."""
     p, shift = sized("p", N), symbol("s")

@@ -23,7 +23,7 @@ from posref import _require, attention, pairing
 from posref._contract import Array, Numbers, SignedIntegers, contract
 from posref.rotary import rope
 from proofs.kit import *
-from proofs.kit import honest, numbers
+from proofs.kit import honest, numbers, watch
 from proofs.kit.loops import Cells, Loop, covers
 from proofs.kit.record import RECORD
 
@@ -1377,6 +1377,62 @@ ZEROS = {
     "an integral": lambda e, x: sp.integrate(e.e, (x.e, -1, 1)),
     "a coefficient": lambda e, x: e.e.coeff(x.e, 0),
     "a resultant": lambda e, x: sp.resultant(e.e, x.e, x.e),
+    "a residue": lambda e, x: sp.residue(e.e / x.e, x.e, 0),
+    "the begin of a series": lambda e, x: e.e.nseries(x.e, 0, 1).removeO(),
+    "a leading term": lambda e, x: (e.e + 1).as_leading_term(x.e) - 1,
+    "what does not depend on it": lambda e, x: e.e.as_independent(x.e, as_Add=True)[0],
+    "a part": lambda e, x: (e.e + x.e**2 + 7).args[0] - 7,
+    "a part that is no call": lambda e, x: (e.e + x.e**2 + 7)._args[0] - 7,
+    "a part of a copy": lambda e, x: (e.e + x.e**2 + 7).__getnewargs__()[0] - 7,
+    "parts by their powers": lambda e, x: sp.collect(e.e, x.e, evaluate=False).get(sp.S.One, 0),
+    "a match": lambda e, x: e.e.match(sp.Wild("a") * x.e + sp.Wild("b"))[sp.Wild("b")],
+    "numbers of a field": lambda e, x: sp.expand(e.e, modulus=2),
+    "a text": lambda e, x: sp.sympify(str(e.e).replace("x", "0")),
+    "a polynomial of another kind": lambda e, x: sp.ring([x.e], sp.QQ)[0].from_expr(e.e).evaluate(0, 0),
+    "a polynomial without its unknown": lambda e, x: (sp.Poly(e.e, x.e) % sp.Poly(x.e, x.e)).as_expr(),
+    "a root": lambda e, x: sp.solve(e.e, x.e)[0],
+    "the smallest square": lambda e, x: sp.minimum(e.e**2, x.e),
+    "a matrix": lambda e, x: sp.Matrix([e.e]).limit(x.e, 0)[0],
+    "a function that the kit calls": lambda e, x: SizedArray((N,), functools.partial(sp.limit, e.e, x.e)).at(sp.Integer(0)),
+}
+# a call of each function of sympy that needs no reason, with the symbols that stay
+X, Y = sp.symbols("x y")
+NO_REASON = {
+    "AssocOp.__new__": lambda: sp.Add(X, Y),
+    "Pow.__new__": lambda: sp.Pow(X, Y),
+    "DefinedFunction.__new__": lambda: sp.cos(X * Y),
+    "Function.__new__": lambda: sp.Function("f")(X, Y),
+    "AppliedUndef.__new__": lambda: sp.Function("f")(X, Y),
+    "_Inequality.__new__": lambda: sp.Lt(X, Y),
+    "Equality.__new__": lambda: sp.Eq(X, Y),
+    "Unequality.__new__": lambda: sp.Ne(X, Y),
+    "Symbol.__new__": lambda: sp.Symbol("x") + Y,
+    "Integer.__new__": lambda: sp.Integer(2) * X * Y,
+    "Rational.__new__": lambda: sp.Rational(1, 2) * X * Y,
+    "Sum.__new__": lambda: sp.Sum(X * sp.Symbol("k"), (sp.Symbol("k"), 0, Y)),
+    "MutableRepMatrix.__new__": lambda: sp.Matrix([X, Y]),
+    "MatrixBase.vstack": lambda: sp.Matrix.vstack(sp.Matrix([X]), sp.Matrix([Y])),
+    "MatrixBase.T": lambda: sp.Matrix([X, Y]).T,
+    "MatrixBase.tolist": lambda: sp.Matrix(sp.Matrix([X, Y]).tolist()),
+    "MatrixBase.det": lambda: sp.Matrix([[X, 1], [2, Y]]).det(),
+    "MatrixBase.free_symbols": lambda: sp.Tuple(*sp.Matrix([X, Y]).free_symbols),
+    "eye": lambda: X * Y * sp.eye(2),
+    "zeros": lambda: sp.zeros(2, 1) + sp.Matrix([X, Y]),
+    "diag": lambda: sp.diag(X, Y),
+    "sqrt": lambda: sp.sqrt(X * Y),
+    "Basic.free_symbols": lambda: sp.Tuple(*(X + Y).free_symbols),
+    "Basic.has": lambda: X * Y * int((X + Y).has(X)),
+    "Application.func": lambda: sp.cos(X).func(X * Y),
+    "Indexed.base": lambda: X * Y * sp.IndexedBase("a")[X].base[Y],
+    "Relational.negated": lambda: sp.Lt(X, Y).negated,
+    "make_property.<locals>.getit": lambda: X * Y * int(sp.Symbol("p", positive=True).is_positive),
+    "diff": lambda: sp.diff(X**2 * Y**2, X),
+    "Expr.diff": lambda: (X**2 * Y**2).diff(X),
+    "expand": lambda: sp.expand((X + Y) ** 2),
+    "simplify": lambda: sp.simplify(X * (X + Y) / X),
+    "Basic.simplify": lambda: (X * (X + Y) / X).simplify(),
+    "Basic.rewrite": lambda: sp.tanh(X * Y).rewrite(sp.exp),
+    "sympify": lambda: sp.sympify(X + Y),
 }
 NOT_RUN = [
     (two_that_are_one, "has one m for m and n; rename one"),
@@ -1411,8 +1467,31 @@ def test_what_is_written_runs(body, problem):
 @pytest.mark.parametrize("name", ZEROS)
 def test_values_in_the_place_of_symbols_have_a_reason(name, monkeypatch):
     monkeypatch.setitem(PUT, "zero", ZEROS[name])
-    with pytest.raises(Unsound, match="puts values in the place of symbols by"):
+    with pytest.raises(Unsound, match="may put values in the place of symbols by"):
         watched(at_zero)
+
+
+def test_what_needs_no_reason_has_an_example():
+    assert NO_REASON.keys() == watch.MAKES | watch.TELLS | watch.DERIVES | watch.KEEPS
+
+
+@pytest.mark.parametrize("name", NO_REASON)
+def test_what_needs_no_reason_keeps_each_symbol(name):
+    """Among the calls of the example is one of this name, and x and y are in its result."""
+    seen = set()
+
+    def called(frame, event, arg):
+        if frame.f_code.co_filename.startswith(watch.SYMPY) and frame.f_back.f_code.co_filename == __file__:
+            seen.add(watch._name(frame))
+
+    saved = sys.gettrace()
+    sys.settrace(called)
+    try:
+        made = NO_REASON[name]()
+    finally:
+        sys.settrace(saved)
+    assert name in seen
+    assert {X, Y} <= made.free_symbols
 
 
 # a result that enters and cancels
