@@ -24,7 +24,7 @@ from proofs.kit.sized import SizedArray
 from proofs.kit.symbols import Scalar, Size, SymbolArray, expression
 
 SYMPY = sp.__path__[0]
-DECORATORS = "cache.py", "decorators.py"  # files whose functions call others
+DECORATORS = "core/cache.py", "core/decorators.py"  # files whose functions call others
 OPERATORS = re.compile(
     r"\w+\.__([ri]?(add|sub|mul|truediv|pow|matmul|mod|floordiv)|eq|ne|[lg][te]|neg|pos|abs|floor|ceil|hash|bool|int|float"
     r"|len|[gs]etitem|str|repr|format)__"
@@ -104,7 +104,7 @@ class Watch:
             if PARTS in code.co_names and not code.co_filename.startswith((SYMPY, cases.KIT)):
                 self.values.add(PARTS)
             outside = code.co_filename.startswith(SYMPY) and not frame.f_back.f_code.co_filename.startswith(SYMPY)
-            return self._of_sympy(frame) if outside else None
+            return self._of_sympy(frame) if outside and hasattr(code, "co_qualname") else None  # from Python 3.11 on
 
         return called
 
@@ -131,9 +131,9 @@ class Watch:
 
 def _name(frame):
     """The name of a function of sympy, of a decorated one its own."""
-    if not frame.f_code.co_filename.endswith(DECORATORS):
-        return frame.f_code.co_qualname
-    return inspect.unwrap(frame.f_locals.get("cfunc") or frame.f_locals["func"]).__qualname__
+    code, known = frame.f_code, frame.f_locals if frame.f_code.co_filename.endswith(DECORATORS) else {}
+    inner = known.get("cfunc") or known.get("func")
+    return inspect.unwrap(inner).__qualname__ if inner else code.co_qualname
 
 
 def _kept(given, result):
