@@ -37,8 +37,6 @@ def expand(e):
     if isinstance(e, str):
         return {(): Fraction(e)} if Fraction(e) else {}
     head, *args = e
-    if head == "x":
-        return _atom(*e)
     if head == "i":
         return UNIT
     if head == "add":
@@ -51,7 +49,7 @@ def expand(e):
         return _over_index(*args)
     if head in ("exp", "cos", "sin", "cosh", "sinh"):
         return _exponentials(head, expand(args[0]))
-    named = args[:1] if head in ("at", "call") else []
+    named = args[:1] if head in ("x", "at", "call") else []
     return _atom(head, *named, *map(expand, args[len(named) :]))
 
 
@@ -92,7 +90,8 @@ def _product(left, right, c):
     turns = powers.pop("i", Fraction(0)) % 4
     if turns.denominator != 1:
         raise NoNormalForm
-    powers |= {"i": Fraction(1)} if turns % 2 else {}
+    if turns % 2:
+        powers["i"] = Fraction(1)
     return {tuple(sorted((atom, n) for atom, n in powers.items() if n)): -c if turns >= 2 else c}
 
 
@@ -242,7 +241,8 @@ def failure(left, right, symbols, functions, seed):
         point = {n: _draw(kind, source, far if attempt % 2 and kind in INTEGERS else reach) for n, kind in symbols.items()}
         point[""] = f"{seed} {attempt}"
         try:
-            for mpmath.mp.dps in (digits, 2000 + 4 * digits):  # more digits where large terms cancel
+            for more in (digits, 2000 + 4 * digits):  # where large terms cancel
+                mpmath.mp.dps = more
                 a, b = (_number(value(side, point, functions)) for side in (left, right))
                 if agree := abs(a - b) <= TOLERANCE * max(1, abs(a), abs(b)):
                     break
