@@ -121,7 +121,7 @@ def check_cache(
     What `new()` returns may have two methods, which change the cache and return nothing. posref calls them between calls;
     where one is missing, the report says so. `reorder(rows)` follows a step of beam search: row i of the cache becomes row
     rows[i], for instance rows = [1, 1, 0]. `trim(n)` follows a rejected draft, or precedes another text with the same prefix:
-    the last n tokens of each row are dropped (not called if all tokens of that history do not fit into the window). For a
+    the last n tokens of each row are dropped (not called if the tokens of that history do not all fit into the window). For a
     cache with arrays k and v of shape (batch, heads, n, dim):
 
         def reorder(self, rows):

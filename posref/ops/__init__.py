@@ -7,8 +7,8 @@
 An op is a public function of the system's file: a function of a specification, `bias = t5.bias`, or one written with those. An
 implementation receives the parameters before the `*`, in their order; those after it are settings. A mistake is a function
 `wrong(f, a)` that returns a wrong answer, from the specification f and the arguments a. It runs on numbers, on numbers that
-carry their error (`posref.check`) and on symbols (`proofs`). Mistakes that every system with an argument of some name can make
-are in `common`. A file names them to give them its own words: `"starts_at_one": Mistake("position_plus_one").words(..)`.
+carry their error (`posref.check`) and on symbols (`proofs`). Mistakes that come with an argument, such as `positions`,
+are in `common`. A file names one to give it other words: `"starts_at_one": Mistake("position_plus_one").words(..)`.
 
 To write a mistake: `using(base=500000.0)` changes arguments; `result(lambda y: -y)` changes the result; `inside(alibi,
 "slopes", change)` replaces a function within the specification; `instead(formula)` is another formula. Call `missing()` where
