@@ -181,7 +181,7 @@ def _not_causal(settings, group):
 
 
 def _encoder(settings, group):
-    """T5Gemma has one row for encoder and decoder. T5Gemma 2 halves the window; an even one has one more key after the token."""
+    """T5Gemma has one row for encoder and decoder. T5Gemma 2 halves the window; an even one has one more key behind it."""
     stack = settings.path.rpartition(".")[2]
     if settings.model_type == "t5_gemma_module" and stack in ("encoder", "decoder"):
         both = stack == "encoder"
