@@ -19,7 +19,7 @@ VERDICTS = ("right", "imprecise", "wrong", "undecided")
 
 
 class Claim(NamedTuple):
-    """A claim, its verdict, the truth, the proof or command that shows it, and a counterexample; `source` is "" for posref's."""
+    """A claim, its verdict, the truth, the proof or command that shows it, and a counterexample; `source` may be ""."""
 
     source: str
     sentence: str

@@ -76,7 +76,7 @@ def unread(settings, groups=()):
 
 
 def foreign(settings):
-    """Keys that no class of transformers has and that posref has not read; a dictionary of which nothing was read counts once."""
+    """Keys that no class of transformers has and that posref has not read; a dictionary without any read key counts once."""
     found = []
     for path, key, value in _leaves(_own(settings)):
         first = re.split(r"[.\[]", path)[0]

@@ -89,7 +89,7 @@ def _gather(by_offset, offsets, lowest, out):
 
 
 def _dense_calls(stacks, by_offset, out, threads):
-    """Arguments of `_dense` for the pieces of one of `stacks` arrays; rows a to b - 1 need offsets from row b - 1's first on."""
+    """Arguments of `_dense` for the pieces of one of `stacks` arrays; rows a to b - 1 need those from row b - 1's first on."""
     heads, n_query, n_key = out.shape
     return [
         (np.ascontiguousarray(by_offset[part, n_query - rows.stop : n_query - rows.start + n_key - 1]), out[part, rows])
