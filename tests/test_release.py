@@ -1,4 +1,4 @@
-"""The record of the release tier: it is about the files that are here, and a stage that cannot run fails."""
+"""The record of the release stages: it belongs to the current files, and a stage that cannot run fails."""
 
 import inspect
 import json

@@ -1,4 +1,4 @@
-"""Attention in shards of the keys: the States against sums by hand, merged in every order, and what must not go wrong."""
+"""Attention in shards of the keys: States against sums by hand, merges in every order, and extreme inputs."""
 
 import itertools
 import math

@@ -16,7 +16,7 @@ TURNED = [layouts.convert, rope.rotate, pairing.split, pairing.join]
 
 def definition(rows, heads, rotary_dim, source, target):
     """For each row of the converted projection, the row that it comes from: pair t of every head moves from its place in
-    the layout `source` to that in `target`, and the rest of the head stays. transformers, convert_llama_weights_to_hf.py, permute."""
+    layout `source` to that in `target`; the rest of the head stays. transformers, convert_llama_weights_to_hf.py, permute."""
     place = {"interleaved": lambda t, second: 2 * t + second, "half": lambda t, second: t + second * rotary_dim // 2}
     head_dim, origin = rows // heads, list(range(rows))
     for head in range(heads):
