@@ -223,7 +223,13 @@ def special():
 
 def nonnegative(e):
     """True only if e >= 0 for all admissible values: 0 <= i < c L is used as L = (i + 1 + slack) / c, and as a fact."""
-    e = settled(sp.expand(sp.sympify(e)))
+    return _nonnegative(sp.sympify(e), tuple(_case.items()), tuple(_facts))
+
+
+@lru_cache(100_000)
+def _nonnegative(e, *_):
+    """By the expression, the case and the facts, which are all that it depends on."""
+    e = settled(sp.expand(e))
     if _clearly_nonnegative(e):
         return True
     own = (at_case(_bounds[i]) - 1 - i for i in e.free_symbols & _bounds.keys())

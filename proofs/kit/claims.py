@@ -394,6 +394,7 @@ def _read(e, point):
     return {a: _function_value(a) for a in atoms if not a.free_symbols}
 
 
+@functools.lru_cache(2**12, typed=True)
 def _short(e):
     text = str(e)
     return text if len(text) <= 160 else text[:160] + ".."
