@@ -328,10 +328,7 @@ def _sides():
 
 
 def _free():
-    return set().union(*map(_free_symbols, _sides()))
-
-
-_free_symbols = functools.lru_cache(2**14)(lambda e: e.free_symbols)
+    return set().union(*map(cases.free_symbols, _sides()))
 
 
 def reason(t):

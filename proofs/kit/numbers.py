@@ -797,7 +797,7 @@ def known(value):
     return Number(value, np.abs(value * 1.0), np.zeros(value.shape))
 
 
-_whole_number = functools.lru_cache(2**10)(known)
+_single = functools.lru_cache(2**12, typed=True)(known)
 
 
 def constant(value):
@@ -910,7 +910,7 @@ class Meter:
         if e in indices:
             return known(indices[e])
         if e.is_Number:
-            return _whole_number(int(e)) if e.is_Integer else constant(float(e))
+            return _single(int(e)) if e.is_Integer else constant(float(e))
         if e is sp.true or e is sp.false:
             return known(bool(e))
         if e is sp.I:
@@ -918,7 +918,7 @@ class Meter:
         if e is sp.pi:
             return constant(np.pi)
         if e.is_Symbol:
-            return known(self._symbol(e))
+            return _single(self._symbol(e))
         if isinstance(e, sp.Indexed):
             return known(self.entry(e.base.name, [self.value(i, indices) for i in e.indices]))
         if isinstance(e, AppliedUndef):

@@ -134,11 +134,13 @@ def _leading(function, given):
 def _batch_agrees(function, given, leads, change, known):
     """Whether a batch agrees whose arguments have these leading axes; with fewer axes than others one gets axes of length 1.
 
-    `known` has what the function returns for the rows of earlier batches.
+    `known` has the rows of earlier batches, and what the function returns for them.
     """
+    for n, k in ((n, k) for n, lead in leads.items() for k in range(math.prod(lead)) if (change, n, k) not in known):
+        known[change, n, k] = change(given[n], k)
     own = _leading(function, given)
     most = max(own.values(), default=0)
-    each = {n: [change(given[n], k) for k in range(math.prod(lead))] for n, lead in leads.items()}
+    each = {n: [known[change, n, k] for k in range(math.prod(lead))] for n, lead in leads.items()}
     batch = {n: np.stack(x).reshape(*leads[n], *(1,) * (most - own[n]), *x[0].shape) for n, x in each.items()}
     places = [*np.ndindex(np.broadcast_shapes(*leads.values()))]
     chosen = [{n: int(np.ravel_multi_index(_held(place, lead), lead)) for n, lead in leads.items()} for place in places]
