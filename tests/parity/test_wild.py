@@ -15,6 +15,7 @@ pytest.importorskip("transformers", reason="pip install posref[parity]")
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
 import _wild_transformers as layers
+import check_real_implementations as example
 import wild
 
 from posref import attention, facts
@@ -154,3 +155,24 @@ def test_a_verdict_that_depends_on_the_processor_is_compared_by_its_first_word()
     assert stages.compared(here, False) != stages.compared(there, False)
     assert stages.compared("agrees to 1e-07", False) == stages.compared("agrees to 2e-08", False)
     assert [row["what"] for row in CORPUS["rows"] if "varies" in row] == ["T5 buckets, 34 up to 27, bidirectional"]
+
+
+def test_example_prints_layouts(monkeypatch, capsys):
+    llama = example.REAL[0]
+    rotate = llama.function()
+    backwards = llama._replace(name="backwards", make=lambda *sizes: lambda x, positions: rotate(x, -positions))
+    for real, status, line in (
+        (llama, 0, "  ok       transformers Llama               layout=half"),
+        (backwards, 1, "  FAILED   backwards                        layout=none"),
+    ):
+        monkeypatch.setattr(example, "REAL", (real,))
+        assert example.main() == status
+        assert line in capsys.readouterr().out.splitlines()
+
+
+def test_example_skips_what_is_not_installed(monkeypatch, capsys):
+    monkeypatch.setattr(example, "available", lambda subject: False)
+    assert example.main() == 0
+    printed = capsys.readouterr().out
+    assert printed.count("skipped") == len(example.REAL)
+    assert 'needs torch and transformers; pip install -e ".[parity]"' in printed
