@@ -3,8 +3,7 @@
     pip install -e ".[parity]"
     python examples/check_real_implementations.py
 
-The first part checks every library against both layouts and prints the one it turns out to use. The second part breaks
-copies of them in one place each, as has happened in released code, and prints what the check says about it.
+Every library is checked against both layouts; the one that it turns out to use is printed.
 
 An implementation becomes checkable as a function of x (batch, heads, n, dim) and positions (batch, n). The wrappers below
 are all it takes; copy the one that is nearest to yours.
@@ -50,8 +49,8 @@ def to_bfloat16(values: np.ndarray) -> Any:
 # Wrappers: each takes the sizes and returns a function of x (batch, heads, n, dim) and integer positions (batch, n), numpy
 
 
-def llama(dim: int, base: float, rotary_dim: int, *, scramble: Callable | None = None, shift: int = 0) -> Callable:
-    """transformers' Llama; `scramble` changes the module that makes the tables, `shift` the positions."""
+def llama(dim: int, base: float, rotary_dim: int) -> Callable:
+    """transformers' Llama."""
     import torch
     from transformers.models.llama import modeling_llama
 
@@ -59,25 +58,22 @@ def llama(dim: int, base: float, rotary_dim: int, *, scramble: Callable | None =
         hidden_size=4 * dim, num_attention_heads=4, rope_parameters={"rope_type": "default", "rope_theta": base}
     )
     module = modeling_llama.LlamaRotaryEmbedding(config)
-    make_tables = scramble(module) if scramble else module
 
     def rotate(x, positions):
-        cos, sin = make_tables(x, torch.from_numpy(positions) + shift)
+        cos, sin = module(x, torch.from_numpy(positions))
         return modeling_llama.apply_rotary_pos_emb(x, x, cos, sin)[0]
 
     return rotate
 
 
-def gpt_neox(dim: int, base: float, rotary_dim: int, *, divisor: int | None = None) -> Callable:
-    """transformers' GPT-NeoX, partial; `divisor` replaces the width that the exponents are divided by."""
+def gpt_neox(dim: int, base: float, rotary_dim: int) -> Callable:
+    """transformers' GPT-NeoX, partial."""
     import torch
     from transformers.models.gpt_neox import modeling_gpt_neox
 
     parameters = {"rope_type": "default", "rope_theta": base, "partial_rotary_factor": rotary_dim / dim}
     config = modeling_gpt_neox.GPTNeoXConfig(hidden_size=4 * dim, num_attention_heads=4, rope_parameters=parameters)
     module = modeling_gpt_neox.GPTNeoXRotaryEmbedding(config)
-    if divisor is not None:
-        module.inv_freq = 1 / base ** (torch.arange(0, rotary_dim, 2).float() / divisor)
 
     def rotate(x, positions):
         cos, sin = module(x, torch.from_numpy(positions))
@@ -86,8 +82,8 @@ def gpt_neox(dim: int, base: float, rotary_dim: int, *, divisor: int | None = No
     return rotate
 
 
-def gpt_j(dim: int, base: float, rotary_dim: int, *, sign: int = 1) -> Callable:
-    """transformers' GPT-J, partial, base 10000 and (batch, n, heads, dim) inside; `sign` multiplies the sines."""
+def gpt_j(dim: int, base: float, rotary_dim: int) -> Callable:
+    """transformers' GPT-J, partial, base 10000 and (batch, n, heads, dim) inside."""
     import torch
     from transformers.models.gptj import modeling_gptj
 
@@ -99,7 +95,7 @@ def gpt_j(dim: int, base: float, rotary_dim: int, *, sign: int = 1) -> Callable:
         picked = table(1 << int(positions.max()).bit_length())[torch.from_numpy(positions)].to(x.dtype)
         sin, cos = torch.split(picked, rotary_dim // 2, dim=-1)
         x = x.transpose(1, 2)
-        turned = modeling_gptj.apply_rotary_pos_emb(x[..., :rotary_dim], sign * sin, cos)
+        turned = modeling_gptj.apply_rotary_pos_emb(x[..., :rotary_dim], sin, cos)
         return torch.cat([turned, x[..., rotary_dim:]], dim=-1).transpose(1, 2)
 
     return rotate
@@ -210,79 +206,12 @@ def subject(row: dict) -> Subject:
 REAL = tuple(subject(row) for row in facts.read("corpus")["rows"] if row["call"].startswith("check_real_implementations."))
 
 
-def tiled_like_gpt_j(module: Any) -> Callable:
-    """Every entry of the tables twice in a row, while the rotation pairs halves."""
-
-    def tables(x, positions):
-        halves = (table[..., : table.shape[-1] // 2] for table in module(x, positions))
-        return [half.repeat_interleave(2, dim=-1) for half in halves]
-
-    return tables
-
-
-def bfloat16_frequencies(module: Any) -> Any:
-    """What casting a whole model does to a buffer of frequencies."""
-    module.inv_freq = module.inv_freq.bfloat16().float()
-    return module
-
-
-def forgotten_base(make: Callable) -> Callable:
-    return lambda dim, base, rotary_dim: make(dim, 10000.0, rotary_dim)
-
-
-class Broken(NamedTuple):
-    """A copy with one thing changed, the layout it was meant to have, and what the check must find."""
-
-    subject: Subject
-    layout: str
-    finds: str
-
-
-BROKEN = (
-    Broken(
-        Subject("Llama with tables tiled as in GPT-J", TRANSFORMERS, partial(llama, scramble=tiled_like_gpt_j), to_torch),
-        layout="half",
-        finds="tiled_tables",
-    ),
-    Broken(
-        Subject("Llama with bfloat16 frequencies", TRANSFORMERS, partial(llama, scramble=bfloat16_frequencies), to_torch),
-        layout="half",
-        finds="bf16_inv_freq",
-    ),
-    Broken(
-        Subject("Llama decoding off by one", TRANSFORMERS, partial(llama, shift=1), to_torch),
-        layout="half",
-        finds="position_plus_one",
-    ),
-    Broken(
-        Subject("GPT-NeoX dividing by the width of the head", TRANSFORMERS, partial(gpt_neox, divisor=96), to_torch, 96, 24),
-        layout="half",
-        finds="exponent_head_dim",
-    ),
-    Broken(
-        Subject("GPT-J turning backwards", TRANSFORMERS, partial(gpt_j, sign=-1), to_torch, 64, 32),
-        layout="interleaved",
-        finds="sign",
-    ),
-    Broken(
-        Subject("onnxruntime with the wrong flag", ONNXRUNTIME, partial(onnxruntime, interleaved=1), None),
-        layout="half",
-        finds="other_layout",
-    ),
-    Broken(
-        Subject("x-transformers without its base", X_TRANSFORMERS, forgotten_base(x_transformers), to_torch, base=500000.0),
-        layout="interleaved",
-        finds="wrong_base",
-    ),
-)
-
-
 def available(subject: Subject) -> bool:
     return all(importlib.util.find_spec(name) for name in subject.needs)
 
 
 def main() -> int:
-    """Print both parts; 1 if a real implementation is not right in exactly one layout, or a broken copy has another name."""
+    """Print the layouts; 1 if an implementation is not right in exactly one layout."""
     failed = False
     print("Real implementations: the layout that each turns out to have\n")
     for subject in REAL:
@@ -292,14 +221,6 @@ def main() -> int:
         fits = [layout for layout in pairing.LAYOUTS if subject.check(layout).ok]
         failed |= len(fits) != 1
         print(f"  {'ok' if len(fits) == 1 else 'FAILED':<8} {subject.name:<32} layout={' or '.join(fits) or 'none'}")
-    print("\nCopies broken in one place\n")
-    for subject, layout, finds in BROKEN:
-        if not available(subject):
-            print(f"  skipped  {subject.name}: needs {' and '.join(subject.needs)}; {PIP}")
-            continue
-        report = subject.check(layout)
-        failed |= report.ok or [finding.name for finding in report.diagnosis] != [finds]
-        print(f"{subject.name}:\n{report}\n")
     return int(failed)
 
 

@@ -5,7 +5,7 @@ Four families say where position enters attention:
 * `posref.absolute`: at the input, `x_i -> x_i + p_i`
 * `posref.rotary`: by rotating queries and keys, `q_i -> R(i) q_i`
 * `posref.relative`: in the scores, `s_ij -> s_ij + b(j - i)`
-* `posref.state`: in what is remembered, `S_i = f_i S_{i-1} + k_i v_i^T`
+* `posref.state`: in a recurrent state, `S_i = f_i S_{i-1} + k_i v_i^T`
 
 `posref.attention` is the attention itself; `posref.shards` computes attention over parts of the keys and merges the parts.
 Import the system that you want:

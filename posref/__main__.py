@@ -1,4 +1,4 @@
-"""`python -m posref` is `posref`."""
+"""`python -m posref` runs the command `posref`."""
 
 import sys
 

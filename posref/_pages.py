@@ -13,7 +13,7 @@
                                             line that is indented deeper continues its row
     References. ..
 
-What a function computes is proved elsewhere, so properties are not typed here.
+Properties do not stand here, because proofs state them.
 """
 
 import re
@@ -25,7 +25,7 @@ COLUMNS = ("what", "who", "value", "version", "source")
 
 
 class Row(NamedTuple):
-    """One fact about one implementation."""
+    """One row of "Where implementations differ": a fact about an implementation."""
 
     what: str
     who: str
@@ -35,14 +35,14 @@ class Row(NamedTuple):
 
 
 class Symbol(NamedTuple):
-    """A line of the Symbols section: names, as they stand in the formulas, with their shape, and what they are."""
+    """A line of the Symbols section: names as in the formulas, with their shape, and their meaning."""
 
     names: str
     meaning: str
 
 
 class Page(NamedTuple):
-    """A docstring taken apart; `sections` holds the whole text of each, without its name."""
+    """A parsed docstring; `sections` holds the text of each section without its name."""
 
     title: str
     motivation: str
@@ -57,7 +57,7 @@ class Page(NamedTuple):
 
 
 def sections(docstring: str) -> dict[str, str]:
-    """A docstring as a dict: "title", then a section name each, the text without the name.
+    """A docstring as a dict: the text under "title", then that of each section under its name.
 
     >>> sections("Null: nothing.\\n\\nDefinition. None\\n\\n    0\\n\\nReferences. No one.")
     {'title': 'Null: nothing.', 'Definition': 'None\\n\\n    0', 'References': 'No one.'}
@@ -75,7 +75,7 @@ def sections(docstring: str) -> dict[str, str]:
 
 
 def page(docstring: str) -> Page:
-    """A docstring as a `Page`; what is not written in the grammar is left empty.
+    """A docstring as a `Page`; a part that does not follow the grammar stays empty.
 
     >>> page("Null: nothing.\\n\\nIt is small.\\n\\nSymbols.\\n\\n    x (n,)   a number").symbols
     (Symbol(names='x (n,)', meaning='a number'),)

@@ -1,4 +1,4 @@
-"""Text from files, as it may reach a terminal: what Unicode does not call printable is written as escapes."""
+"""Printable text: makes text from files safe for a terminal, with escapes for characters that are not printable."""
 
 from dataclasses import is_dataclass, replace
 
@@ -6,7 +6,7 @@ LONGEST = 1000  # characters of a text of a file
 
 
 def printable(text, kept="\n\t"):
-    """The text with every character that is not printable, but those in `kept`, as an escape.
+    """The text with an escape for every character that is not printable, except those in `kept`.
 
     >>> printable("gpt\\x1b[31m")
     'gpt\\\\x1b[31m'
@@ -15,7 +15,7 @@ def printable(text, kept="\n\t"):
 
 
 def in_one_line(value):
-    """The same for the first LONGEST characters of every text in a structure, and no line ends in one of them."""
+    """A structure with each of its texts cut to LONGEST characters and made printable in one line."""
     if isinstance(value, dict):
         return {in_one_line(key): in_one_line(inner) for key, inner in value.items()}
     if is_dataclass(value):

@@ -1,7 +1,7 @@
-"""Checks of values: what a contract, which knows kinds and axes, cannot say. Each is one line of the body that needs it.
+"""Checks of values, which a contract cannot express, since it knows only kinds and axes. A body calls each check in one line.
 
-Every error names the function, the argument, the numbers and the remedy. Arrays of symbols pass: what their values are is a
-hypothesis. The last five are for single arguments of functions without a contract.
+Every error names the function, the argument, the numbers and the remedy. Arrays of symbols pass, because a proof assumes
+hypotheses about their values. The last five checks are for single arguments of functions without a contract.
 """
 
 import difflib
@@ -10,13 +10,13 @@ import numpy as np
 
 
 def ordered(function, low_name, low, high_name, high):
-    """Two ends of a range are in order."""
+    """Require that the two ends of a range are in order."""
     if low > high:
         raise ValueError(f"{function}: {low_name} is {low} and {high_name} is {high}; {low_name} cannot exceed {high_name}")
 
 
 def rows(function, argument, index, n, target):
-    """The entries of `index` are 0 .. n - 1; a negative index would silently count from the end."""
+    """Require entries of `index` from 0 to n - 1; a negative index would silently count from the end."""
     if index.dtype.kind != "O" and index.size and not (index.min() >= 0 and index.max() < n):
         raise ValueError(
             f"{function}: {argument} runs from {index.min()} to {index.max()} and {target} has {n} rows, 0 .. {n - 1}; "
@@ -25,7 +25,7 @@ def rows(function, argument, index, n, target):
 
 
 def within(function, argument, positions, length):
-    """Positions, whole or not, lie in 0 .. length - 1."""
+    """Require positions, integer or not, from 0 to length - 1."""
     if positions.dtype.kind != "O" and positions.size and not (positions.min() >= 0 and positions.max() <= length - 1):
         raise ValueError(
             f"{function}: {argument} run from {positions.min()} to {positions.max()} and length is {length}; "
@@ -34,7 +34,7 @@ def within(function, argument, positions, length):
 
 
 def inside(function, argument, offsets, target, size, lowest):
-    """Every offset has its entry in `target`, which holds `size` of them from `lowest` on."""
+    """Require that every offset has an entry in `target`, which holds `size` offsets from `lowest` on."""
     if offsets.size and (offsets.min() < lowest or offsets.max() >= lowest + size):
         raise ValueError(
             f"{function}: {argument} run from {offsets.min()} to {offsets.max()} and {target} holds {size} entries for "
@@ -43,14 +43,14 @@ def inside(function, argument, offsets, target, size, lowest):
 
 
 def between(function, argument, values, low, high=None):
-    """Every entry is `low` at least, and `high` at most if that is given."""
+    """Require that every entry is at least `low`, and at most `high` if `high` is given."""
     if values.dtype.kind != "O" and not np.all((low <= values) & (high is None or values <= high)):
         end = "or more" if high is None else f".. {high}"
         raise ValueError(f"{function}: {argument} runs from {values.min()} to {values.max()}, expected {low} {end}")
 
 
 def above_zero(function, argument, values, key):
-    """Every entry is positive; `key` is what a configuration calls them, or where they are made so."""
+    """Require positive entries; `key` is their name in a configuration, or the function that makes them."""
     if values.dtype.kind != "O" and not np.all(values > 0):
         raise ValueError(
             f"{function}: {argument} runs from {values.min()} to {values.max()}, expected positive numbers ({key})"
@@ -58,7 +58,7 @@ def above_zero(function, argument, values, key):
 
 
 def halved(function, s):
-    """Rows of a matrix whose exponential is a short series sum to 1 at most."""
+    """Require that |rows| of a matrix sum to at most 1, so that a short series is its exponential."""
     if s.dtype.kind != "O" and s.size and not (most := np.abs(s).sum(axis=-1).max()) <= 1:
         more = np.ceil(np.log2(most))
         raise ValueError(
@@ -67,25 +67,25 @@ def halved(function, s):
 
 
 def at_most(function, argument, number, target, size, remedy):
-    """A number that counts entries of something does not exceed them."""
+    """Require that a number is at most the number of entries of `target`."""
     if number > size:
         raise ValueError(f"{function}: {argument} is {number} and {target} has {size}; {remedy}")
 
 
 def entries(function, argument, value, least):
-    """A sequence `(..., n, d)` of at least so many entries."""
+    """Require a sequence `(..., n, d)` of at least `least` entries."""
     if value.shape[-2] < least:
         raise ValueError(f"{function}: {argument} has {value.shape[-2]} entries, expected at least {least}")
 
 
 def same_tokens(function, q, k, remedy):
-    """Queries and keys are the same tokens."""
+    """Require as many queries as keys, since they must be the same tokens."""
     if q.shape[-2] != k.shape[-2]:
         raise ValueError(f"{function}: q has {q.shape[-2]} positions and k has {k.shape[-2]}; {remedy}")
 
 
 def differences(function, left_name, left, right_name, right):
-    """Differences of integers fit into int64, with either sign."""
+    """Require that differences of integers, with either sign, fit into int64."""
     if not isinstance(left, np.ndarray) or not isinstance(right, np.ndarray):
         return  # arrays of symbols: that differences fit is a hypothesis
     if left.dtype.kind != "i" or right.dtype.kind != "i" or not (left.size and right.size):
@@ -99,9 +99,9 @@ def differences(function, left_name, left, right_name, right):
 
 
 def nonzero(function, argument, x):
-    """The largest |entry| of every row, by which it is divided so that no square overflows or vanishes; 1 for symbols.
+    """The largest |entry| of each row; divided by it, a row has no square that overflows or vanishes. It is 1 for symbols.
 
-    No row is all 0, which has no direction.
+    ValueError for a row of zeros, which has no direction.
     """
     if x.dtype.kind == "O":
         return 1
@@ -113,7 +113,7 @@ def nonzero(function, argument, x):
 
 
 def denominators(function, denominator, remedy):
-    """No query divides by zero."""
+    """Require that no denominator is zero."""
     if denominator.dtype.kind == "f" and (denominator == 0).any():
         raise ValueError(
             f"{function}: {int((denominator == 0).sum())} of {denominator.size} queries have denominator zero; {remedy}"
@@ -121,7 +121,7 @@ def denominators(function, denominator, remedy):
 
 
 def like(function, argument, value, other_name, other):
-    """What a function of the caller's gave has the shape of what it was given, and is finite."""
+    """Require that a result of the caller's function has the shape of its argument, and is finite."""
     if getattr(getattr(value, "dtype", None), "kind", "list") not in "iufO":
         raise TypeError(f"{function}: {argument} is {kind(value)}, expected an array of numbers")
     if value.shape != other.shape:
@@ -133,13 +133,13 @@ def like(function, argument, value, other_name, other):
 
 
 def matrices(function, argument, value, other_name, other):
-    """The last two axes of an array are those of another."""
+    """Require that the last two axes of an array equal those of another array."""
     if value.shape[-2:] != other.shape[-2:]:
         raise ValueError(f"{function}: {argument} ends in the axes {value.shape[-2:]} and {other_name} in {other.shape[-2:]}")
 
 
 def choice(function, argument, value, allowed):
-    """`value` is one of the allowed words."""
+    """Require that `value` is one of the allowed words."""
     if value not in allowed:
         raise ValueError(f"{function}: {argument} is {value!r}, expected one of {', '.join(map(repr, allowed))}")
 
@@ -157,7 +157,7 @@ def near(name, known):
 
 
 def kind(value):
-    """The type of a value with its article, and None.
+    """The type of a value with its article; "None" for None.
 
     >>> kind([]), kind(1), kind(None)
     ('a list', 'an int', 'None')
@@ -169,7 +169,7 @@ def kind(value):
 
 
 def integer(function, argument, number):
-    """A single integer, as Python's own; a symbol says that it is one, and stays."""
+    """Require a single integer and return it as Python's int; a symbol that is an integer is returned unchanged."""
     symbolic = hasattr(number, "is_integer") and not isinstance(number, (float, np.floating))
     if isinstance(number, bool) or not (isinstance(number, (int, np.integer)) or symbolic):
         raise TypeError(f"{function}: {argument} is {number!r}, expected an integer")
@@ -177,21 +177,21 @@ def integer(function, argument, number):
 
 
 def count(function, argument, number):
-    """An integer of at least 1."""
+    """Require an integer of at least 1, and return it."""
     integer(function, argument, number)
     if number < 1:
         raise ValueError(f"{function}: {argument} is {number}, expected an integer of at least 1")
 
 
 def even(function, argument, number):
-    """A width that is split into pairs is even and positive."""
+    """Require an even and positive width, since it is split into pairs."""
     integer(function, argument, number)
     if number % 2 != 0 or number == 0 or (isinstance(number, (int, np.integer)) and number < 0):
         raise ValueError(f"{function}: {argument} is {number}, expected an even number of at least 2; features turn in pairs")
 
 
 def positive(function, argument, number):
-    """A single positive finite number."""
+    """Require a single positive finite number."""
     if isinstance(number, str) or not (np.isscalar(number) or hasattr(number, "is_positive")):
         raise TypeError(f"{function}: {argument} is {number!r}, expected one number")
     if not number > 0 or number == float("inf"):

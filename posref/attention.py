@@ -19,8 +19,8 @@ Symbols.
     s, b (..., h, n_query, n_key)    scores and bias
     mask (..., n_query, n_key)       boolean, broadcasts to the scores
     r (..., n_query)                 row_scale, a factor for each query: a temperature
-    c                                softcap, which no score exceeds
-    sink (..., h, 1)                 one logit a head that takes its share and gives nothing
+    c                                softcap, the bound of |score|
+    sink (..., h, 1)                 one logit per head that takes a share of the weight and has no value
     o (..., h, n_query, d_v)         output
 
 Conventions. The mask is boolean, True = may attend; a query with no key gets zeros, not NaN. A batch of masks is
@@ -28,8 +28,8 @@ Conventions. The mask is boolean, True = may attend; a query with no key gets ze
 1/sqrt(d) in Vaswani et al., 1 in T5, 1/sqrt(2d) in TUPE, 1/sqrt(3d) in DeBERTa. A bias is added after scaling. Causal attention
 with fewer queries than keys is aligned at the end: the last query sees the last key.
 
-A constant in a row of scores changes nothing in a plain softmax; with a sink, or a cap over the sum of scores and bias, it
-does.
+A constant added to a row of scores changes nothing in a plain softmax; with a sink, or with a cap over the sum of scores and
+bias, it does.
 
 Where implementations differ.
 
@@ -37,7 +37,7 @@ Where implementations differ.
     cap and bias | flash-attn, transformers' Gemma 2 | capped before the bias or mask is added | 0251105a, 5.23.0
       | csrc/flash_attn/src/flash_fwd_kernel.h; modeling_gemma2.py
     cap and bias | flashinfer | ALiBi is added first, `cap(scores(.., bias=bias), softcap=c)` | - | variants.cuh
-    sink | gpt-oss | one logit a head, learned | 5.23.0 | modeling_gpt_oss.py eager_attention_forward
+    sink | gpt-oss | one learned logit per head | 5.23.0 | modeling_gpt_oss.py eager_attention_forward
     empty row | masks by adding -inf | NaN | - | exp(-inf - (-inf))
     empty row | masks by adding a large negative number | the uniform average | - | -
     causal, n_query < n_key | flash-attn | aligned at the end | since 2.1 | flash_attn/flash_attn_interface.py
@@ -79,7 +79,7 @@ def softmax(
     mask: Booleans[Array, "(...) #n_query #n_key"] | None = None,
     sinks: Numbers[Array, "#... 1", finite] | None = None,
 ) -> Numbers[Array, "... n_query? n_key"]:
-    """exp(s) / sum exp(s) over the last axis, over the keys where `mask` is True; a row of nothing is zeros.
+    """exp(s) / sum exp(s) over the last axis, over the keys where `mask` is True; a row without keys is zeros.
 
     Computed on s - max(s), which cannot overflow. Each of `sinks` `(h, 1)` is the logit of one more key, whose value is 0.
 

@@ -1,12 +1,12 @@
 """Claims: what introductions and papers say about position, and what is true.
 
 A claim of SAID has a source, and is a row of `posref/facts/claims.json`. Words in quotation marks are the words of that source;
-the rest sums the source up. The verdict rests on `by`: a theorem ("rotary.rope.relative"), a refuted control of one
+all other words are a summary. The verdict rests on `by`: a theorem ("rotary.rope.relative"), a refuted control of a theorem
 ("rotary.rope.relative/relative_with_two_schedules"), or a command that shows it. A `witness` in the file is an expression that
-is true; the tests evaluate it. A row without truth or witness has those of its control.
+is true; the tests evaluate it. A row without truth or witness takes them from its control.
 
-Claims without a source are posref's own: false sentences near a theorem, each with its counterexample. They are nobody's words
-and never stand in quotation marks.
+Claims without a source are posref's own: false sentences near a theorem, each with its counterexample. Nobody said them, so
+they never stand in quotation marks.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ VERDICTS = ("right", "imprecise", "wrong", "undecided")
 
 
 class Claim(NamedTuple):
-    """What is claimed, the verdict, what is true, what shows it, and a counterexample; `source` is "" for posref's own."""
+    """A claim, its verdict, the truth, the proof or command that shows it, and a counterexample; `source` may be ""."""
 
     source: str
     sentence: str
@@ -30,7 +30,7 @@ class Claim(NamedTuple):
 
 
 def _claim(row: dict) -> Claim:
-    """A row of the file; what it does not say is said by the refuted control that it names."""
+    """The claim of a row of the file; a missing truth or witness comes from the refuted control that the row names."""
     theorem, _, name = row["by"].partition("/")
     control = next((r for r in statements()[theorem].refuted if r.name == name), None) if name else None
     return Claim(**{field: getattr(control, field, "") for field in ("truth", "witness")} | row)
@@ -40,7 +40,7 @@ SAID = tuple(map(_claim, facts.read("claims")["claims"]))
 
 
 def claims(words: str = "", *, who: str | None = None, verdict: str | None = None) -> list[Claim]:
-    """The claims in which all words occur, those with a source first; of one source of SOURCES, or with one verdict.
+    """The claims that contain all words, first those with a source; `who` selects a source of SOURCES, `verdict` a verdict.
 
     >>> [c.verdict for c in claims("oscillation ranges", who="sarkale")]
     ['imprecise']

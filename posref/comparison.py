@@ -31,7 +31,7 @@ Array = Any
 
 
 class Row(NamedTuple):
-    """One system; a cell is "yes", "no", a word or a number, and "?" where the system has no head."""
+    """The row of one system; a cell is "yes", "no", a word or a number, and "?" if the system has no attention head."""
 
     system: str
     enters: str
@@ -49,13 +49,13 @@ class Row(NamedTuple):
 
 
 def table() -> list[Row]:
-    """All systems."""
+    """The rows of all systems."""
     return [row(system.name) for system in discovery.systems()]
 
 
 @functools.cache
 def row(name: str) -> Row:
-    """One system.
+    """The row of one system.
 
     >>> row("relative.alibi")[1:9]
     ('scores', 'yes', 'yes', 'yes', 'continues', 'yes', 'yes', 'yes')
@@ -111,12 +111,12 @@ def _unique(head: Any) -> bool:
 
 
 def _different(scores: Array) -> int:
-    """How many of these numbers are different."""
+    """The number of different values among these numbers."""
     return 1 + int((np.diff(np.sort(scores)) > NEAR).sum())
 
 
 def _beyond(head: Any) -> str:
-    """What becomes of positions TRAINED to 4 TRAINED - 1 in the scores of the second token, among equal words."""
+    """The cell "beyond": scores of the second token at positions TRAINED to 4 TRAINED - 1, among equal words."""
     try:
         scores = _run(head, _equal_words(4 * TRAINED), trained=TRAINED)[0][1]
     except ValueError:
@@ -144,7 +144,7 @@ def _parameters(head: Any) -> int:
 
 
 class Counting:
-    """A number that counts how often numbers of its kind are multiplied or divided, and how many there are at once."""
+    """A number that counts multiplications and divisions of its kind, and the most numbers alive at the same time."""
 
     multiplied = alive = most = 0
 
@@ -162,7 +162,7 @@ class Counting:
 
 
 def _of(function: Any, *, counted: int = 0) -> Any:
-    """A function of numbers as a method of numbers that count."""
+    """A function of numbers as a method of `Counting`, which counts `counted` multiplications per call."""
 
     def method(*numbers: Any) -> Any:
         Counting.multiplied += counted
@@ -188,7 +188,7 @@ for _name in ("cos", "sin", "exp", "log", "tanh", "sqrt", "conjugate"):
 
 
 def _counts(head: Any) -> tuple[int, int]:
-    """Multiplications, and numbers alive at once, of one run."""
+    """The multiplications of one run, and the most numbers alive at the same time."""
     x = layers.numbers(_words(TRAINED), Counting)
     weights = tuple(layers.numbers(w, Counting) for w in _weights())
     text = layers.Text(x, weights, 0, TRAINED, [], Counting)  # type: ignore[arg-type]
@@ -203,7 +203,7 @@ def _plain() -> tuple[int, int]:
 
 
 def _cost(head: Any) -> tuple[str, str]:
-    """Multiplications a pair of tokens and numbers alive a token, beyond attention without positions."""
+    """Extra multiplications per pair of tokens and extra numbers per token, compared with attention without positions."""
     try:
         ours, plain = _counts(head), _plain()
     except (TypeError, ValueError):

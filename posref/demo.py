@@ -19,7 +19,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 
 
 def run():
-    """Print the demonstration; return the exit code, 0 if every step came out as it must."""
+    """Print the demonstration; return the exit code, 0 if every step had the expected result."""
     _title("1. Read: the body of the function is the formula")
     print(discovery.page("rotary.rope").sections["Definition"])
     print("\nThe body of posref.rotary.rope.rotate, without its docstring:\n")
@@ -65,7 +65,7 @@ def _scores():
 
 
 def _prove():
-    """Run the proofs of RoPE where they are at hand; else say how to get there."""
+    """Run the proofs of RoPE if they are installed; else say how to get them."""
     if not (CHECKOUT / "proofs" / "rotary" / "rope.py").is_file():
         print("The proofs live in the repository, not in the installed package. In a checkout:")
     elif importlib.util.find_spec("sympy") is None:
@@ -77,7 +77,7 @@ def _prove():
 
 
 def _run_proofs():
-    """The theorems in a process of their own, without mutants: one line each, and whether all are proved."""
+    """Run the theorems in another process, without mutants: their lines, and whether all are proved."""
     command = ["-m", "proofs", "rotary.rope", "--no-mutants"]
     print(f"$ python {' '.join(command)}\n", flush=True)
     run = subprocess.run([sys.executable, *command, "--json"], cwd=CHECKOUT, capture_output=True, text=True, check=False)
@@ -96,7 +96,7 @@ def _run_proofs():
 
 
 def _diagnose():
-    """Wrong implementations, and what the check says about each; it must object and give a reason."""
+    """Check wrong implementations and print each report; every report must fail and give a reason."""
     from posref.check import broken, check_rope
 
     settings = {"dim": broken.DIM, "base": 10000.0, "layout": "half"}

@@ -1,7 +1,7 @@
-"""Discovery: which systems there are, read from the modules themselves.
+"""Discovery: finds all systems by reading the modules themselves.
 
-A system is a public module of a family, a package of `FAMILIES`. There is no registry: what `posref list`
-says about a system is its module's docstring, its `PRESETS` and released models, and the golden vectors of its name.
+A system is a public module in the package of a family (`FAMILIES`). No list names the systems: `posref list` reads the
+docstring of a module, its `PRESETS`, the released models that use it, and the golden vectors with its name.
 """
 
 import difflib
@@ -22,7 +22,7 @@ COMMON = ("attention", "offsets", "pairing", "position_ids", "shards")  # no sys
 
 
 class System(NamedTuple):
-    """What a module says about itself; `presets` are models that use it and its own, `functions` in the order of the file."""
+    """One system. `presets` are released models that use it, and presets of its module; `functions` are in file order."""
 
     name: str
     title: str
@@ -82,7 +82,7 @@ def systems():
 
 
 def resolve(name):
-    """The full name for a full or short one; LookupError with a suggestion if there is none or more than one.
+    """The full name for a full or short name; LookupError with suggestions if no system or several systems match.
 
     >>> resolve("rope"), resolve("attention")
     ('rotary.rope', 'attention')
@@ -101,7 +101,7 @@ def resolve(name):
 
 
 def page(name):
-    """What a module says, taken apart: a `posref._pages.Page`.
+    """The parsed docstring of a module: a `posref._pages.Page`.
 
     >>> page("rotary.rope").differ[0].who
     'RoFormer, the paper'
@@ -121,9 +121,9 @@ def members(module):
 
 
 def function(name):
-    """The public function that "t5.bucket" or "relative.t5.bucket" names, None if it is no function of a system.
+    """The public function that "t5.bucket" or "relative.t5.bucket" names; None if the name is no function of a system.
 
-    ValueError if it names a system, and nothing in it.
+    ValueError if its first part names a system and its last part no function there.
 
     >>> function("t5.bucket").__name__, function("t5")
     ('bucket', None)
@@ -148,7 +148,7 @@ def function(name):
 
 
 def contract_lines(function):
-    """What a function takes, one line an argument: its axes and kind, as its contract checks them, and its default.
+    """The arguments of a function, one per line: axes and kind, as its contract checks them, and the default.
 
     >>> print(contract_lines(function("t5.bucket")))
     relative.t5.bucket
@@ -164,13 +164,13 @@ def contract_lines(function):
 
 
 def case_ids(name):
-    """Ids of the golden vectors of a system, which bear its short name; empty if it has none."""
+    """The ids of the golden vectors of a system, which begin with its short name; empty if it has none."""
     short = name.split(".")[-1]
     return tuple(case.id for case in vectors.load(short).cases) if short in vectors.names() else ()
 
 
 def papers(references):
-    """Links in a References section, as Markdown, each once: arXiv numbers and kexue.fm articles.
+    """The links of a References section as Markdown, without repetition: arXiv numbers and kexue.fm articles.
 
     >>> papers("Su et al., RoFormer, arXiv 2104.09864, Eq. (15); Su, kexue.fm/archives/8265.")
     '[2104.09864](https://arxiv.org/abs/2104.09864), [kexue 8265](https://kexue.fm/archives/8265)'

@@ -1,7 +1,7 @@
-"""SVG by hand. A panel is at most 340 units wide, so that its text is 11 to 14 px on a phone and on a desk.
+"""Drawing: writes SVG without a library. A panel is at most 340 units wide, so text has 11 to 14 px on phones and desktops.
 
-Colours are CSS variables: a page sets them, and a standalone file carries them, for a light and a dark scheme. The three
-families have four colours, which differ in lightness too; a curve has its name beside it, or stands in the order of its names.
+Colours are CSS variables for a light and a dark scheme: a page sets them, and a standalone file contains them. The colours
+differ in lightness too. The name of a curve stands beside it, or the names stand in the order of the curves.
 """
 
 import base64
@@ -32,18 +32,18 @@ def variables(colours):
 
 
 def schemes(selector):
-    """The rules that set the colours."""
+    """The CSS rules that set the colours of both schemes."""
     return f"{selector}{{{variables(LIGHT)}}}@media(prefers-color-scheme:dark){{{selector}{{{variables(DARK)}}}}}"
 
 
 def number(x):
-    """A coordinate, two digits after the point."""
+    """A coordinate as text, with at most two digits after the point."""
     text = f"{x:.2f}".rstrip("0").rstrip(".")
     return "0" if text in ("-0", "") else text
 
 
 def words(s):
-    """What is written, with the signs of print: -2 and a - b with a minus, q . k with a dot, theta as a letter.
+    """A text with typographic signs: a minus in -2 and a - b, a dot in q . k, a Greek letter for theta.
 
     >>> words("rope_theta is a key")
     'rope_theta is a key'
@@ -67,7 +67,7 @@ def _moved(text, mark, down):
 
 
 def png(matrix):
-    """A grey PNG of numbers 0 .. 1, one pixel an entry, stored and not packed: the same bytes from every zlib."""
+    """A grey PNG of numbers 0 .. 1, one pixel per entry, not compressed, so that every zlib makes the same bytes."""
     rows = b"".join(b"\0" + bytes(max(0, min(255, round(255 * float(v)))) for v in line) for line in matrix)
     head = struct.pack(">IIBBBBB", len(matrix[0]), len(matrix), 8, 0, 0, 0, 0)
     chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(rows, 0)), (b"IEND", b""))
@@ -76,7 +76,7 @@ def png(matrix):
 
 
 class Panel:
-    """One drawing and what it shows in words; a figure is a list of them."""
+    """One drawing, with its description in words; a figure is a list of panels."""
 
     def __init__(self, width, height, label):
         self.w, self.h, self.label, self.parts = width, height, label, []
@@ -118,7 +118,7 @@ class Panel:
         return self.add(f'<circle cx="{number(x)}" cy="{number(y)}" r="{number(r)}" style="{inside}{outside}"/>')
 
     def heat(self, x, y, w, values, fill, h=None):
-        """Numbers 0 .. 1 as the strength of one colour, which follows the scheme."""
+        """Draw numbers 0 .. 1 as the strength of one colour, which follows the scheme."""
         data = png(values)
         place = f'x="{number(x)}" y="{number(y)}" width="{number(w)}" height="{number(h or w)}"'
         name = f"h{zlib.crc32(f'{self.label}{place}{fill}{data}'.encode()):08x}"
@@ -127,13 +127,13 @@ class Panel:
         return self.add(f'<rect {place} mask="url(#{name})" style="fill:var(--{fill})"/>')
 
     def signed_heat(self, x, y, w, values, top, h=None):
-        """Positive numbers in one colour, negative ones in another, up to `top`."""
+        """Draw positive numbers in one colour and negative numbers in another, with full strength at `top`."""
         for sign, colour in ((1, "abs"), (-1, "rot")):
             self.heat(x, y, w, [[max(0, sign * v / top) for v in row] for row in values], colour, h)
         return self.rect(x, y, w, h or w, None, "mut")
 
     def cells(self, x, y, size, rows, colour, strength):
-        """A small matrix with its numbers: colour(i, j, v) and strength(i, j, v) of every cell."""
+        """Draw a small matrix with its numbers; colour(i, j, v) and strength(i, j, v) give the look of a cell."""
         for i, row in enumerate(rows):
             for j, v in enumerate(row):
                 left, top = x + size * j, y + size * i
@@ -164,7 +164,7 @@ class Plot(Panel):
         return self.bottom - _share(v, *self.y, self.yscale) * (self.bottom - self.top)
 
     def axes(self, xticks, yticks, xlabel, title):
-        """Ticks are values, or pairs (value, what to write)."""
+        """Draw the axes; a tick is a value, or a pair (value, label)."""
         for v, s in map(_tick, yticks):
             self.line(self.left, self.py(v), self.right, self.py(v), "line", 1, "2 3")
             self.text(self.left - 6, self.py(v) + 4, s, "m s", "end")
@@ -176,7 +176,7 @@ class Plot(Panel):
         return self.text((self.left + self.right) / 2, self.bottom + 34, xlabel, "m s", "middle")
 
     def drawn(self, xs, ys, colour, width=2.0, dash=None, step=False):
-        """A curve; with `step` it stays at a value until the next."""
+        """Draw a curve; with `step` it keeps each value until the next."""
         points = []
         for x, y in zip(xs, ys, strict=True):
             if step and points:
@@ -185,7 +185,7 @@ class Plot(Panel):
         return self.path(points, colour, width, dash)
 
     def name(self, x, y, s, fill, anchor="start"):
-        """The name of a curve, at a point of the plot."""
+        """Write the name of a curve at a point of the plot."""
         return self.text(self.px(x), self.py(y), s, "b halo", anchor, fill)
 
     def dot(self, x, y, fill, r=4.0, hollow=False):
@@ -196,7 +196,7 @@ class Plot(Panel):
 
 
 def compose(panels, columns, gap=20):
-    """All panels in one file of its own."""
+    """The text of a standalone SVG file with all panels."""
     rows = [panels[i : i + columns] for i in range(0, len(panels), columns)]
     width = max(sum(p.w for p in row) + gap * (len(row) - 1) for row in rows) + 20
     parts, y = [], 10

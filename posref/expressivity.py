@@ -1,20 +1,20 @@
-r"""Expressivity: which system of positions can stand in for which, and the shortest text that shows that it cannot.
+r"""Expressivity: which system can give the scores of which other system, and the shortest text that shows it if not.
 
-Every score here is affine in the content x of the query and in the content y of the key: four functions of the places i, j,
+Every score here is affine in the content x of the query and in the content y of the key, by four functions of places i, j:
 
     s(x, y, i, j) = x' M_ij y + x' u_ij + y' v_ij + b_ij
 
-With a constant feature and as much width as is wanted, a system attains exactly the products of four linear spaces of functions
-of (i, j). S is expressed by T if each space of S lies in that of T: ranks of small integer matrices, calculated exactly, made
-from the index functions of posref. A no comes with its witness: an equation between entries that holds in T and fails in S, and
-in every longer text that begins with these tokens. A yes is found for texts up to `MOST` tokens, and `basis` names the theorems
-of proofs/mathematics/expressivity.py that have the inclusion for all lengths. The constructions are there too; that a system
+With a constant feature and enough width, a system attains exactly the products of four linear spaces of functions of (i, j).
+T expresses S if each space of S lies in the same space of T. Exact ranks of small integer matrices, made from the index
+functions of posref, decide this. A no has a witness: an equation between entries that holds in T and fails in S, there and in
+every longer text that begins with these tokens. A yes is computed for texts of up to `MOST` tokens, and `basis` names the
+theorems of proofs/mathematics/expressivity.py that prove the inclusion for all lengths, with the constructions. That a system
 attains all products of its spaces is an argument: each component has features of its own, and their sum is the score.
 
-A system of two axes reads the places in rows of `COLUMNS`.
+A system of two axes has its places in rows of `COLUMNS`.
 
-Three meanings: exact; up to a row constant, which a softmax without sinks and caps does not see (u and b of T may add any
-function of i); and that for causal attention, j <= i. Masks, values and the caps of single models are not looked at.
+Three meanings: exact; up to a row constant, which a softmax without sinks and caps ignores (u and b of T may add any function
+of i); and up to a row constant in causal attention, j <= i. Masks, values and the caps of single models are not considered.
 """
 
 import functools
@@ -68,20 +68,20 @@ CLIP, SPAN, BUCKETS, MAX_DISTANCE, COLUMNS = 2, 3, 8, 6, 3  # small, so that all
 
 
 class System(NamedTuple):
-    """The spaces of M, u, v and b by name, and the modules that have them."""
+    """The names of the spaces of M, u, v and b, and the modules that have these spaces."""
 
     spaces: tuple[str, str, str, str]
     of: tuple[str, ...]
 
 
 def _found() -> dict[str, Any]:
-    """What `SCORES` of each ops file says: the spaces of its scores by the name of a row, or why it has no row."""
+    """{system: `SCORES` of its ops file}: the spaces of its scores per row of the table, or the reason for having no row."""
     scores = {name: importlib.import_module(f"posref.ops.{name.rpartition('.')[2]}") for name in discovery.names()}
     return {name: getattr(module, "SCORES", "not placed yet") for name, module in scores.items()}
 
 
 def _systems() -> dict[str, System]:
-    """The rows, family by family, after the two that are no system; ValueError if one name has two meanings."""
+    """The rows, family by family, after two rows that are no system; ValueError if one name has two meanings."""
     rows = {"none": System(("one", "one", "one", "one"), ()), "any bias": System(("one", "one", "one", "offset"), ())}
     for name, said in _found().items():
         for row, spaces in said.items() if isinstance(said, dict) else ():
@@ -124,12 +124,12 @@ def _indicators(values):
 
 
 def _grid(n):
-    """Places in rows of COLUMNS."""
+    """The rows and columns of n places, in rows of COLUMNS."""
     return np.stack(np.divmod(np.arange(n), COLUMNS), axis=-1)
 
 
 def _line(form):
-    """A free slope, and the constants of a constant feature."""
+    """A line with a free slope, and the constant of a constant feature."""
 
     def space(n):
         bias = alibi.bias(np.arange(n), np.arange(n), np.ones(1, int), form=form)
@@ -172,7 +172,7 @@ SPACES: dict[str, Callable[[int], np.ndarray]] = {  # name: n -> a basis, intege
 
 
 def verdict(s, t, *, meaning):
-    """None if t expresses s up to MOST tokens, else (part, tokens, equation): what holds in all of t, and not in s.
+    """None if t expresses s up to MOST tokens; else (part, tokens, equation) with an equation that holds in all of t, not in s.
 
     >>> verdict("t5 encoder", "shaw", meaning="exact")
     >>> verdict("tupe", "any bias", meaning="exact")
@@ -189,7 +189,7 @@ def verdict(s, t, *, meaning):
 
 
 def reason(s, t, *, meaning):
-    """Why t expresses s: the functions of each part, and those of t that hold them."""
+    """Why t expresses s: for each part its functions in s, and the functions of t that contain them."""
     parts = zip(PARTS, SYSTEMS[s].spaces, SYSTEMS[t].spaces, strict=True)
     free = {part: " + a constant per row" for part in "ub"} if meaning != "exact" else {}
     where = ", where j <= i" if meaning == "causal" else ""
@@ -198,7 +198,7 @@ def reason(s, t, *, meaning):
 
 
 def basis(s, t, *, meaning):
-    """What carries an answer for texts of all lengths: the theorems behind the inclusion of each part, or the witness.
+    """The basis of an answer for texts of all lengths: the theorems that prove the inclusion of each part, or the witness.
 
     >>> basis("shaw", "rope", meaning="exact")
     'machine, all n: the same functions'
@@ -213,7 +213,7 @@ def basis(s, t, *, meaning):
 
 
 def _theorems(small, large):
-    """The theorems that have the functions of one space among those of another; none where they are the same or all."""
+    """The theorems that prove one space to lie in another; none where the spaces are equal or the larger has all functions."""
     if small in (large, "one") or large == "any":
         return []
     if large == "row + column":  # the offset is 3 down + right, a sum of a function of each
@@ -228,7 +228,7 @@ def _theorems(small, large):
 
 
 def outside():
-    """Systems that are not in the table, with the reason; those that nobody has placed yet too.
+    """{system: reason} of all systems that are not in the table.
 
     >>> outside()["rotary.layouts"]
     'only the order of features differs'
@@ -255,7 +255,7 @@ def sentence(s, t, meaning):
 
 
 def records(meanings, s=None, t=None):
-    """The answers as dictionaries: of one pair of systems, or of all."""
+    """The answers as dictionaries, for one pair of systems or for all pairs."""
     pairs = [(s, t)] if s else list(itertools.product(SYSTEMS, SYSTEMS))
     return [
         {
@@ -273,7 +273,7 @@ def records(meanings, s=None, t=None):
 
 
 def left_out():
-    """What the table does not say, as text: the fewest features, and the systems that are not in it, with the reason."""
+    """Text about the fewest features, and about the systems that are not in the table, with the reason."""
     widths = [f"  {what}, from {by}: {width} ({ground})" for what, by, width, ground in WIDTHS]
     reasons = [f"  {name}: {why}" for name, why in outside().items()]
     title = "Fewest features for n tokens (the theorem of mathematics.expressivity, or argument: docs/mathematics.md)"
@@ -281,7 +281,7 @@ def left_out():
 
 
 def page(meaning):
-    """The table as text, for `LEGEND`: = where the column expresses the row, else the part and the tokens of the witness."""
+    """The table as text, which `LEGEND` explains: = if the column expresses the row, else part and tokens of the witness."""
     _require_known(*[next(iter(SYSTEMS))] * 2, meaning)
     names = list(SYSTEMS)
     lines = [TITLES[meaning], ""]
@@ -293,9 +293,9 @@ def page(meaning):
 
 
 def grid():
-    """One table in Markdown for all meanings: the weakest help with which the column expresses the row.
+    """One Markdown table for all meanings: the least help with which the column expresses the row.
 
-    `=` none, `r` a constant for each row, `c` also a causal mask, `.` it never does.
+    `=` no help, `r` a constant per row, `c` a constant per row and a causal mask, `.` never.
     """
     names = list(SYSTEMS)
     marks = dict(zip(MEANINGS, "=rc", strict=True))
@@ -308,7 +308,7 @@ def grid():
 
 @functools.cache
 def _broken(small, large, n, row, causal):
-    """The coefficients of an equation between entries that holds in the large space and not in the small one, or None."""
+    """The coefficients of an equation between entries that holds in the large space, not in the small space; or None."""
     basis, pivots = _echelon(large, n, row, causal)
     given = _entries(small, n, causal)
     common = np.lcm.reduce(np.append(basis[np.arange(len(pivots)), pivots], 1))
@@ -323,7 +323,7 @@ def _broken(small, large, n, row, causal):
 
 @functools.cache
 def _echelon(space, n, row, causal):
-    """A basis in reduced form and its pivots, in integers; nothing is rounded."""
+    """A basis in reduced echelon form and its pivots, computed with integers, without rounding."""
     rows = _entries(space, n, causal)
     rows = np.concatenate([rows, _entries("query", n, causal)]) if row else rows
     done, pivots = 0, []
@@ -342,13 +342,13 @@ def _echelon(space, n, row, causal):
 
 
 def _entries(space, n, causal):
-    """Each function as a row of its entries; those above the diagonal are left out where attention is causal."""
+    """Each function as a row of its entries; without the entries above the diagonal if attention is causal."""
     functions = SPACES[space](n)
     return functions[:, np.tril(np.ones((n, n), bool))] if causal else functions.reshape(len(functions), -1)
 
 
 def _written(part, n, equation, causal):
-    """An equation with the names of entries: rows first, from 0."""
+    """An equation as text, with an entry named by its row and its column, both from 0."""
     common, entry, terms = equation
     names = [f"{part}_{i}{j}" for i in range(n) for j in range(i + 1 if causal else n)]
     return f"{_sum({entry: common}, names)} = {_sum(terms, names) or 0}"

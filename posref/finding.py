@@ -1,4 +1,4 @@
-"""Finding: the systems that a word of the field means, from their names, functions, presets, models and pages."""
+"""Finding: searches the systems for words of the field, in their names, functions, presets, models and pages."""
 
 import importlib
 import inspect
@@ -12,7 +12,7 @@ from posref.explain.presets import of_states, of_type, uses
 
 
 class Hit(NamedTuple):
-    """A system in which a word was found; hits of a lower rank mean it more."""
+    """A system in which the words were found; a lower rank is a better hit."""
 
     rank: int
     name: str
@@ -20,7 +20,7 @@ class Hit(NamedTuple):
 
 
 def found(words: str) -> list[Hit]:
-    """The systems that have all the words in one place, the most likely first; one hit each.
+    """The systems that have all the words in one place, best hits first; at most one hit per system.
 
     >>> [hit.name for hit in found("bloom")][0], found("t5.bucket")[0].name
     ('relative.alibi', 'relative.t5')
@@ -30,7 +30,7 @@ def found(words: str) -> list[Hit]:
 
 
 def meant(words: str) -> list[str]:
-    """The systems of the best rank: one if the words are clear, none if they stand in the text of pages alone.
+    """The systems of the best rank: one if the words are clear, none if only the text of pages has them.
 
     >>> meant("foo"), found("foo")[0].name
     ([], 'relative.alibi')
@@ -40,7 +40,7 @@ def meant(words: str) -> list[str]:
 
 
 def _hits(name, words):
-    """Where the words stand in what is said about a system; whole words mean it more than beginnings."""
+    """The hits in all places of a system; whole words are better hits than beginnings of words."""
     places = _places(name)
     for whole in (True, False):
         for rank, (place, texts) in enumerate(places):
@@ -51,7 +51,7 @@ def _hits(name, words):
 
 @cache
 def _places(name):
-    """(place, texts) of a system, those that mean it most first."""
+    """(place, texts) of a system, with the places of the best hits first."""
     module, page = importlib.import_module(f"posref.{name}"), discovery.page(name)
     text = inspect.getdoc(module) or ""
     return (
@@ -71,7 +71,7 @@ def _places(name):
 
 @cache
 def _occurs(words, text, whole=False):
-    """Whether the text has each word, or a word that begins with it; hyphens and the like are blanks."""
+    """Whether the text has each word, or a word that begins with it; hyphens and similar signs count as blanks."""
     end = " " if whole else ""
     return all(f" {_plain(word).strip()}{end}" in f" {_plain(text)} " for word in words.split())
 
@@ -81,5 +81,5 @@ def _plain(text):
 
 
 def _line(words, text):
-    """The first line that has the words, or what there is."""
+    """The first line with the words, or else the first line."""
     return " ".join(next((line for line in text.split("\n") if _occurs(words, line)), text.split("\n")[0]).split())

@@ -3,7 +3,7 @@
     layout="interleaved"   pair t is (x[2t], x[2t + 1])        RoFormer, Llama's own code, GPT-J; "traditional", "NORM"
     layout="half"          pair t is (x[t], x[t + dim/2])      transformers, GPT-NeoX, flash-attn's layer; "rotate_half"
 
-`t = 0 .. dim/2 - 1`. This is the only place that knows; rotations and sinusoids are written on the pairs.
+`t = 0 .. dim/2 - 1`. Only this module knows the layouts; rotations and sinusoids use the pairs.
 """
 
 from typing import Literal
@@ -49,7 +49,7 @@ def join(
 
 @contract
 def indices(dim: Even, layout: Layout) -> tuple[Integers[Array, "dim/2"], Integers[Array, "dim/2"]]:
-    """Where the two members of every pair stand: two integer arrays `(dim/2,)`.
+    """The indices of the two members of every pair: two integer arrays `(dim/2,)`.
 
     >>> indices(6, "half")
     (array([0, 1, 2]), array([3, 4, 5]))

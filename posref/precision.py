@@ -1,21 +1,21 @@
-r"""Precision: how far the angles of a rotation are off, by the format and the recipe that made them.
+r"""Precision: bounds for the error of rotation angles, for each number format and each way to compute the angles.
 
-A model computes m w in float32 or less. The bounds here hold for every position up to a length L, for the very table that this
-machine makes: nothing is assumed of its pow, exp or log.
+A model computes m w in float32 or less. The bounds hold for every position up to a length L and for the table that this machine
+computes, so nothing is assumed about its pow, exp or log.
 
     |angle - m w| <= L |w' - w| + w' r(L) + s(L' w')        for all positions m <= L
 
 w is base^(-2t/dim), taken with 40 digits; w' is the stored frequency; r(L) is half a spacing of the format of positions at L,
-0 where it holds them exactly; L' = L + r(L); s(x) is half a spacing of the format of angles at x, 0 where w' is a power of two.
-The triangle inequality, and that half a spacing never falls as numbers grow, is the whole proof.
+or 0 if the format holds them exactly; L' = L + r(L); s(x) is half a spacing of the format of angles at x, or 0 if w' is a power
+of two. The proof is the triangle inequality, and that half a spacing never falls as numbers grow.
 
-Where each pair is made from the last, c is base^(-2/dim) and c' what is stored for it:
+If each angle is computed from that of the pair before, c is base^(-2/dim) and c' is its stored value:
 
     |angle_t - m w_t| <= e_t = g_t + s(L w_t + g_t)
     g_t = c' e_(t-1) + L w_(t-1) |c' - c|
 
-A score of positions m and n reads the difference of two angles (proofs/mathematics/rounding.py): a wrong frequency counts by
-n - m alone; the rounding of products counts twice, and a shift of both positions no longer leaves the score as it is.
+A score of positions m and n depends on the difference of two angles (proofs/mathematics/rounding.py): the error of a frequency
+is multiplied by n - m only; the rounding of products counts twice, and makes the score change when both positions are shifted.
 """
 
 import functools
@@ -36,7 +36,7 @@ USUAL = ((64, 1e4), (128, 1e4), (128, 5e5), (128, 1e6), (256, 1e4), (256, 1e6)) 
 
 
 class Recipe(NamedTuple):
-    """How angles are made: `table(dim, base)` in float64, bits of positions and of products; or one pair from the last."""
+    """A way to compute angles: `table(dim, base)` in float64, the bits of positions and products; or pair by pair."""
 
     table: object
     bits: int
@@ -55,7 +55,7 @@ def _exp_log(dim, base):
 
 
 def bfloat16(x):
-    """The nearest numbers with 8 significant bits, ties to even.
+    """Round to the nearest numbers with 8 significant bits, ties to even.
 
     >>> bfloat16(np.array([257.0, 0.1])).tolist()
     [256.0, 0.10009765625]
@@ -76,7 +76,7 @@ RECIPES = {
 
 
 def phase(recipe, dim, base, length):
-    """A bound of |angle - m w| over all pairs and all positions m <= length, in radians.
+    """A bound for |angle - m w| over all pairs and all positions m <= length, in radians.
 
     >>> float(round(phase("float32 of a float64 table", 128, 10000.0, 131072), 6))
     0.007802
@@ -88,13 +88,13 @@ def phase(recipe, dim, base, length):
 
 
 def phase_of(table, exact, length, *, bits, position_bits, products=1):
-    """The same for any stored table `(pairs,)` and its exact frequencies, as `(high, low)` whose sum is exact to 32 digits."""
+    """The bound of `phase` for any stored table `(pairs,)`; `exact` is `(high, low)`, whose sum is exact to 32 digits."""
     off, rounding = _terms(table, exact, length, bits, position_bits)
     return float((off + products * rounding).max())
 
 
 def score(recipe, dim, base, length, *, units=1.5):
-    """A bound of the error of a rotated score of positions m, n <= length, in units of sum_t |q_t| |k_t|; first order in u.
+    """A bound for the error of a rotated score at positions m, n <= length, in units of sum_t |q_t| |k_t|, to first order in u.
 
     Cosine and sine are within `units` u, products are not fused, and u is that of the angles (at least float32).
     """
@@ -124,7 +124,7 @@ def longest(recipe, dim, base, *, tolerance):
 
 
 def table(dim=None, base=None, *, length, tolerance):
-    """One record for each recipe at each width and base: the longest text, and the bounds up to a length."""
+    """One record per recipe, width and base: the longest text within the tolerance, and the bounds up to a length."""
     _require(dim, base, length, tolerance)
     chosen = USUAL if dim is None and base is None else ((dim or 128, base or 10000.0),)
     return [
@@ -142,7 +142,7 @@ def table(dim=None, base=None, *, length, tolerance):
 
 
 def page(rows, length, tolerance):
-    """The records as text: a row for each recipe, a column for each width and base."""
+    """The records as text: a row per recipe, a column per width and base."""
     titles = {
         "longest": f"Longest text whose angles are right to {tolerance:g} rad",
         "phase": f"Phase error up to position {length}, rad",
@@ -154,7 +154,7 @@ def page(rows, length, tolerance):
 
 
 def _shown(rows, key):
-    """The cells of one block by recipe; beyond pi an angle says nothing."""
+    """{recipe: cells} of one block of the table; an error beyond pi makes an angle meaningless."""
     cells = {}
     for row in rows:
         lost = key != "longest" and row["phase"] >= np.pi
@@ -170,7 +170,7 @@ def _block(title, cells, columns):
 
 
 def _require(dim, base, length, tolerance):
-    """What is asked for must be a table that exists."""
+    """ValueError for arguments for which there is no table."""
     if dim is not None and (dim < 2 or dim % 2):
         raise ValueError(f"precision.table: dim is {dim}, expected an even number of at least 2")
     if base is not None and not 1 < base < float("inf"):
@@ -199,7 +199,7 @@ UP = 1 + 2.0**-40  # what the few roundings of a bound itself can take
 
 
 def _terms(table, exact, length, bits, position_bits):
-    """What the frequency and the position are off, and what the product is, for each pair at the length."""
+    """The error from frequency and position, and the product, for each pair at the length."""
     stored = np.asarray(table, np.float64)
     off = length * np.abs((stored - exact[0]) - exact[1])
     rounded = half_spacing(length, position_bits) if length > 2**position_bits else 0.0
@@ -209,7 +209,7 @@ def _terms(table, exact, length, bits, position_bits):
 
 
 def _iterated(step, exact, length, bits):
-    """e_t of the recurrence, largest over the pairs; pair 0 is the position itself."""
+    """The largest e_t of the recurrence; the angle of pair 0 is the position itself."""
     c = exact[0] + exact[1]
     wrong, worst = abs((step - exact[0][1]) - exact[1][1]) if len(c) > 1 else 0.0, 0.0
     error = 0.0
@@ -221,7 +221,7 @@ def _iterated(step, exact, length, bits):
 
 
 def half_spacing(x, bits):
-    """Half the distance of neighbouring numbers with so many significant bits, at x: what rounding to nearest is off at most.
+    """Half the distance of neighbouring numbers with `bits` significant bits at x: the largest error of rounding to nearest.
 
     >>> half_spacing(np.array([1.0, 3.0]), 24) * 2.0**24
     array([1., 2.])

@@ -1,4 +1,4 @@
-"""What the commands print for a reader, as wide as the terminal: lists, pages, claims."""
+"""Printed text: lists, pages, mistakes and claims, which the commands print in the width of the terminal."""
 
 import importlib
 import inspect
@@ -17,17 +17,17 @@ HEADINGS = {"base": "frequencies", "cap": "cap of the scores", "empty": "fully m
 
 
 def width():
-    """Columns of the terminal, or of the COLUMNS variable; 128 where there is none, and at most."""
+    """The columns of the terminal, or the COLUMNS variable; at most 128, and 128 without a terminal."""
     return min(WIDEST, max(40, shutil.get_terminal_size((WIDEST, 24)).columns))
 
 
 def fitted(text):
-    """A text of paragraphs and indented lines, each wrapped to the terminal; what is a doctest stays."""
+    """A text of paragraphs and indented lines, wrapped to the terminal; doctests stay as they are."""
     return "\n\n".join(_paragraph(paragraph) for paragraph in text.split("\n\n"))
 
 
 def listed(family=None):
-    """The systems, family by family; or those of one."""
+    """The list of all systems, family by family, or of one family."""
     systems = [system for system in discovery.systems() if family in (None, system.family)]
     longest = max(len(system.name) for system in systems)
     parts = []
@@ -39,7 +39,7 @@ def listed(family=None):
 
 
 def page(name):
-    """A module for a reader: what it defines, its code, who differs, what is proved, who uses it."""
+    """The page of a module: definition, code, differences between implementations, theorems, and models that use it."""
     module = importlib.import_module(f"posref.{name}")
     said, _, references = (inspect.getdoc(module) or "").rpartition("\n\nReferences.")
     defined, differ, rows = said.partition("\n\nWhere implementations differ.")
@@ -50,12 +50,12 @@ def page(name):
 
 
 def code(module):
-    """The public functions and classes of a module, as they stand in its file."""
+    """The source of the public functions and classes of a module."""
     return "\n\n\n".join(inspect.getsource(member).rstrip("\n") for member in discovery.members(module))
 
 
 def users(name, most=None):
-    """Released models with a rotation of this system; a short list leaves out where each configuration was read."""
+    """Released models with a rotation of this system; with `most`, a short list without the sources of configurations."""
     lines = released.of(name)
     if most is None or not lines:
         return "\n".join(map(fitted, lines))
@@ -64,7 +64,7 @@ def users(name, most=None):
 
 
 def properties(name):
-    """The theorems about a system as sentences, each with the sizes it holds for; empty if there is none."""
+    """The theorems about a system as sentences, each with the sizes for which it holds; empty if there is none."""
     about = statements.about(name)
     if not about:
         return ""
@@ -77,7 +77,7 @@ def properties(name):
 
 
 def sources():
-    """Who claims something, and how many of the claims have which verdict."""
+    """The sources of claims, and the number of their claims with each verdict."""
     rows = []
     for key, title in claims.SOURCES.items():
         found = Counter(c.verdict for c in claims.claims(who=key))
@@ -91,7 +91,7 @@ def sources():
 
 
 def claimed(found):
-    """Claims, each with its verdict, the truth, and what shows it."""
+    """Claims, each with its verdict, the truth, and the proof or command that shows it."""
     parts = []
     for c in found:
         lines = [_row("", c.sentence), _row("  source: ", claims.SOURCES[c.source]) if c.source else ""]
@@ -102,7 +102,7 @@ def claimed(found):
 
 
 def compared(rows):
-    """The table of `posref.comparison`, in as many parts as the terminal needs; the models last."""
+    """The table of `posref.comparison`, divided to fit the terminal; the column of models comes last."""
     names = [row.system.rpartition(".")[2] for row in rows]
     cells = [comparison.Row._fields[:-1], *((name, *row[1:-1]) for name, row in zip(names, rows, strict=True))]
     columns = [(max(len(row[c]) for row in cells), c) for c in range(1, len(cells[0]))]
@@ -117,14 +117,14 @@ def compared(rows):
 
 
 def found(words):
-    """The systems that words mean, and where they stand."""
+    """The systems in which the words were found, and the places."""
     hits = finding.found(words)
     longest = max((len(hit.name) for hit in hits), default=0)
     return "\n".join(_row(f"{hit.name:{longest}}  ", hit.where) for hit in hits)
 
 
 def mistaken(name):
-    """The mistakes of a system or an op, one line each, by kind: its own first, those that are in no vector last."""
+    """The mistakes of a system or an op, one line each, by kind: its own first, mistakes without golden vectors last."""
     kinds = {"": [f"{name} itself"]}
     for mistake, m in pages.mistakes(name).items():
         seen = f" (seen in {len(m.seen_in)} issue{'s' * (len(m.seen_in) > 1)})" if m.seen_in else ""
@@ -138,7 +138,7 @@ def mistaken(name):
 
 
 def _further(name):
-    """What each mistake does that is tried after all others, but for those of attention, which any op that attends can have."""
+    """{mistake: its sentence} of the mistakes tried after all others, without those that every op with attention can have."""
     system = name.split(".")[0]
     asked = [op for op in ops.system(system).values() if name in (op.name, system)]
     own = {**getattr(importlib.import_module(f"posref.ops.{system}"), "FURTHER", {}), **common.FURTHER}
@@ -159,7 +159,7 @@ def _values(values):
 
 
 def _row(first, text):
-    """One item, its further lines under its text, or a little indented if that stands far to the right."""
+    """One item; its further lines are indented to its text, or by 6 if the text begins far to the right."""
     indent = " " * (len(first) if len(first) < width() / 2 else 6)
     return textwrap.fill(text, width(), initial_indent=first, subsequent_indent=indent, break_on_hyphens=False)
 

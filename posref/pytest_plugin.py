@@ -1,4 +1,4 @@
-"""pytest: the fixture `posref_check`, which fails a test with the report of a check. Installed with posref.
+"""pytest plugin: the fixture `posref_check` fails a test with the report of a check. It is installed with posref.
 
 def test_bias(posref_check):
     posref_check(my_bias, "alibi.bias", heads=12, form="signed")
@@ -15,9 +15,9 @@ import pytest
 
 @pytest.fixture
 def posref_check(record_property: Callable[[str, object], None]) -> Callable[..., Any]:
-    """`posref.check.check`, which returns its report, or fails the test with it and no traceback.
+    """`posref.check.check`: returns its report, or fails the test with the report and without a traceback.
 
-    What the data left undecided goes to the properties of the test, which `--junit-xml` writes.
+    Questions that the data left open become properties of the test, which `--junit-xml` writes.
     """
 
     def asked(fn: Callable[..., Any], name: Any = None, **options: Any) -> Any:

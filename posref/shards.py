@@ -62,7 +62,7 @@ def attend(
     row_scale: Numbers[Array, "(...) #n_query"] | None = None,
     softcap: Positive | None = None,
 ) -> State:
-    """The State of `attention.attend` over one shard of the keys, which may be empty. Arguments and errors as there.
+    """The State of `attention.attend` over one shard of the keys, which may be empty. Arguments and errors are the same.
 
     >>> q, k, v = np.ones((1, 1)), np.array([[1.0], [2.0], [3.0]]), np.array([[2.0], [4.0], [6.0]])
     >>> left, right = attend(q, k[:1], v[:1], scale=1.0), attend(q, k[1:], v[1:], scale=1.0)
@@ -105,7 +105,7 @@ def with_sinks(state: State, sinks: Numbers[Array, "#... 1", finite]) -> State:
 
 @contract
 def finish(state: State) -> Numbers[Array, "... n_query d_v"]:
-    """accumulator / denominator: what `attention.attend` returns for all keys merged; zeros where there was none.
+    """accumulator / denominator: what `attention.attend` returns for all keys merged; zeros for a row without keys.
 
     >>> finish(State(np.zeros((2, 1)), np.array([[2.0], [0.0]]), np.array([[3.0], [0.0]])))
     array([[1.5],

@@ -1,15 +1,15 @@
-"""Statements: what is proved about the code of posref, and the controls, which are refuted. They travel with the package.
+"""Statements: the theorems about the code of posref, and their refuted controls, as data in the package.
 
 `statements.json` is written by `python -m proofs --write-statements` and never by hand: an object of theorems by name, sorted,
 
     "rotary.rope.relative": {
         "statement":  the sentence, as the docstring of the theorem has it
         "of":         the functions of posref it is about, such as "rotary.rope.rotate"; none for pure mathematics
-        "sizes":      for which sizes it holds, such as "all d"
-        "basis":      what carries it: "machine", "machine + argument", "machine + citation", or "example" (numbers alone)
+        "sizes":      the sizes for which it holds, such as "all d"
+        "basis":      the kind of proof: "machine", "machine + argument", "machine + citation", or "example" (numbers alone)
         "argument":   the step that is prose, if there is one
         "citation":   the step that is somebody else's theorem, if there is one
-        "hypotheses": what the symbols are taken to fulfil
+        "hypotheses": the assumptions about the symbols
         "refuted":    its controls: name, sentence, kind ("claim" or "guard"), truth (of a claim), witness
     }
 
@@ -25,7 +25,7 @@ FILE = Path(__file__).with_suffix(".json")
 
 
 class Refuted(NamedTuple):
-    """A control of a theorem, a false sentence; of kind "claim", it has the true sentence beside it, and readers see both."""
+    """A control of a theorem, a false sentence; the kind "claim" has the true sentence too, and readers see both."""
 
     name: str
     sentence: str
@@ -35,7 +35,7 @@ class Refuted(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """What one theorem states, and what it rests on."""
+    """The sentence of one theorem, and the basis of its proof."""
 
     name: str
     statement: str
@@ -49,13 +49,13 @@ class Statement(NamedTuple):
 
     @property
     def is_theorem(self) -> bool:
-        """Whether it is more than an example at concrete numbers."""
+        """Whether the statement is more than an example with concrete numbers."""
         return self.basis != "example"
 
 
 @cache
 def statements() -> dict[str, Statement]:
-    """All of them by name.
+    """All statements by name.
 
     >>> statements()["rotary.rope.relative"].of[0]
     'rotary.rope.rotate'

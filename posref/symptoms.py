@@ -1,10 +1,10 @@
-"""Symptoms: what people see, in their words, with the mistakes that cause it and the command that names the right one."""
+"""Symptoms: what people see, in their words, with possible mistakes and the command that finds the right one."""
 
 from typing import NamedTuple
 
 
 class Symptom(NamedTuple):
-    """What one sees, other words for it, the mistakes to suspect, and the question that decides."""
+    """What one sees, other words for it, the mistakes to suspect, and the question that decides between them."""
 
     sees: str
     words: str

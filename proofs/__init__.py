@@ -1,4 +1,4 @@
-"""Proofs about the shipped functions, and the definitions that golden vectors are computed from."""
+"""Proofs about the shipped functions, and the definitions from which golden vectors are computed."""
 
 import gc
 import os

@@ -1,6 +1,6 @@
 """Run the proofs: `python -m proofs [NAME ..]`.
 
-NAME is a system (rope, rotary.rope) or one theorem (rope.relative); all of them if none. The exit code is 0 only if every
+NAME is a system (rope, rotary.rope) or one theorem (rope.relative); without NAME all are run. The exit code is 0 only if every
 theorem is proved, every control refuted and every mutant noticed or listed as equivalent.
 """
 
@@ -87,7 +87,7 @@ def _prove(chosen, options):
 
 
 def _statements(results, options):
-    """The file that travels, written or checked if that was asked for."""
+    """Write or check the file of statements, if the arguments ask for it."""
     if options.write_statements:
         FILE.write_text(statements.text(results), encoding="utf-8")
     problem = statements.difference(results) if options.check_statements else ""
@@ -96,7 +96,7 @@ def _statements(results, options):
 
 
 def _text(results, asked):
-    """Everything about what was asked for; the statements alone if that is all there is."""
+    """The report as text, or only the statements if the arguments ask for them."""
     return "\n\n".join(map(report.block, results)) if asked else report.sentences(results)
 
 

@@ -30,12 +30,12 @@ def definition(scores, mask=None, m=sp):
 
 
 def rows(values):
-    """Lists of expressions, one for each row."""
+    """The rows of an array as lists of expressions."""
     return [[expression(v) for v in row] for row in values]
 
 
 def plain(q, k, v):
-    """Attention on generators, without the maximum: what `pinned_softmax` shows softmax to be."""
+    """Attention on generators, without subtracting the maximum; `pinned_softmax` shows that softmax equals this form."""
     weights = np.exp(q @ k.T)
     return weights / weights.sum(axis=-1, keepdims=True) @ v
 
@@ -146,7 +146,7 @@ def _inner(q, k, a, i, j):
     return sp.Sum(q.at(a, i, c) * k.at(a, j, c), (c, 0, D - 1))
 
 
-# sinks, caps, scales a row, grouped heads
+# sinks, caps, scales per row, grouped heads
 
 
 @theorem(
@@ -537,7 +537,7 @@ def _causal(x):
 
 
 def _bare(e):
-    """Symbols outside the entries of arrays."""
+    """The symbols in the expressions that are no entries of arrays."""
     if isinstance(e, sp.Indexed):
         return set()
     if isinstance(e, sp.Sum):

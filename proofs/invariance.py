@@ -1,7 +1,7 @@
-"""What all relative encodings share: positions enter attention through offsets alone.
+"""Invariance: in all relative encodings, positions enter attention only through offsets.
 
-One schema: any vectors and numbers that the shipped offset decides, added where encodings add them, in attention of all sizes.
-Then every shipped system, from positions to the output of attention.
+First a schema for all sizes: any vectors and numbers that depend on the shipped offset, added where encodings add them. Then
+every shipped system, from positions to the output of attention.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ SCALE = symbol("scale")
 
 
 def by_offset(name, at, *features):
-    """An array (n, m, ..) of numbers about which nothing is known but that the offset decides them."""
+    """An array (n, m, ..) of free numbers that depend on the offset only."""
     function = sp.Function(name, real=True)
     return SizedArray((*at.shape, *features), lambda i, j, *rest: function(at.at(i, j), *rest))
 
@@ -80,12 +80,12 @@ SLOPES = UNIT * np.array([1, 3])
 
 
 def numbers(start, *shape):
-    """Small integers without a pattern."""
+    """An array of small integers without a pattern."""
     return (np.arange(start, start + np.prod(shape)) ** 3 % 11 % 5 - 2).reshape(shape)
 
 
 def layers(at_query=slice(None)):
-    """{system: attention as a function of positions}: every shipped way from positions to an output, for some queries."""
+    """{system: attention as a function of positions}, for every shipped system and some of the queries."""
     q, k, v = numbers(3, HEADS, 2, 2)[:, at_query], UNIT * numbers(20, HEADS, 4, 2), symbols("v", HEADS, 4, 2)
     bias = lambda b: attention.attend(q, k, v, scale=1, bias=b)
     buckets, rows = UNIT * numbers(5, 32, HEADS), UNIT * numbers(7, 5, 2)
@@ -163,7 +163,7 @@ ALL = FEW + MEM + 1  # keys; the oldest can be dropped
 
 
 def scores_by_distance(q, k, r):
-    """Scores of Transformer-XL and of XLNet, all tokens being in one segment; r begins with a distance that no pair has."""
+    """Scores of Transformer-XL and of XLNet with all tokens in one segment; r begins with a distance that no pair has."""
     (u, w, s), e, same = (sized(name, H, D) for name in "uws"), sized("e", 2, H, D), filled((q.shape[1], k.shape[1]), sp.true)
     scale = symbol("scale")
     return (transformer_xl.scores(q, k, r[:, 1:], u, w, scale=scale), xlnet.scores(q, k, r, e, u, w, s, same, scale=scale))

@@ -16,12 +16,12 @@ def definition(i, j):
 
 
 def clipped(offset, low, high):
-    """min(max(o, low), high) in cases."""
+    """min(max(o, low), high), written case by case."""
     return low if offset < low else high if offset > high else offset
 
 
 def integers(names):
-    """Symbols for integers."""
+    """Symbols that stand for integers."""
     return [symbol(name, integer=True) for name in names.split()]
 
 
@@ -56,7 +56,7 @@ def invariant_when_keys_alone_move():
 
 
 def on_path(conditions, claims):
-    """Whether each of these expressions is at least 0 where the comparisons have the answers given."""
+    """Whether each of these expressions is at least 0 if the comparisons have the given answers."""
     with assuming(*[fact if answer else fact.negated for fact, answer in conditions]):
         return [nonnegative(claim.e) for claim in claims]
 

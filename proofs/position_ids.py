@@ -19,7 +19,7 @@ N, H = size("n"), size("h")
 
 
 def definition(builder, *given):
-    """Each builder, token by token, from the papers and the released loops."""
+    """The definition of each function, token by token, from the papers and the released loops."""
     return _RULES[builder](*given)
 
 
@@ -45,7 +45,7 @@ def _zigzag(n, ranks, rank):
 
 
 def _streaming(n, sinks, window):
-    """(place in the text, position) of every token that stays."""
+    """(place in the text, position) of every token that the cache keeps."""
     kept = [i for i in range(n) if i < sinks or i >= n - window]
     return [kept, list(range(len(kept)))]
 
@@ -137,7 +137,7 @@ LEFT = np.array([False, True, True, True, True])
 
 
 def by_ids(ids):
-    """A bias that distinguishes any two ids, for queries from `start` on when `end` tokens are there."""
+    """A bias that distinguishes any two ids, for the queries from `start` on of a text of `end` tokens."""
 
     def bias(start, end):
         own = ids(end) @ [1, 3, 7] if ids(end).ndim == 2 else ids(end)
@@ -147,17 +147,17 @@ def by_ids(ids):
 
 
 def at(rule):
-    """The same for offsets made of the positions of queries and keys."""
+    """As `by_ids`, for offsets made from the positions of queries and keys."""
     return lambda start, end: rule(position_ids.cached(end - start, end), position_ids.cached(end, end))
 
 
 def lengths(end):
-    """Documents of 2 and 3 tokens, of which `end` are there."""
+    """The lengths of documents of 2 and 3 tokens, of which the first `end` tokens exist."""
     return np.clip(end - np.array([0, 2]), 0, [2, 3])
 
 
 def parts(end):
-    """A word, an image of two patches, two words: whole parts."""
+    """The whole parts among the first tokens of: a word, an image of two patches, two words."""
     return [1, (1, 2, 1), 1, 1][: {1: 1, 3: 2, 4: 3, 5: 4}[end]]
 
 
@@ -176,7 +176,7 @@ BUILDERS = {
 
 
 def run(builder, start, end, *, cut=None):
-    """Outputs of the tokens start .. end - 1 when `end` are there, over all keys at once or merged from two shards of them."""
+    """Outputs of the tokens start .. end - 1 of a text of `end` tokens, over all keys at once or merged from two shards."""
     bias, allowed, _ = BUILDERS[builder]
     mask = attention.causal_mask(position_ids.cached(end - start, end), position_ids.cached(end, end))
     mask = mask if allowed is None else mask & np.broadcast_to(allowed(end), (end, end))[start:]
@@ -354,7 +354,7 @@ def contiguous_shares_work_equally():
     prove_equal([(share + 1).sum()], [(np.arange(4) + 1).sum()])
 
 
-# what an evicting cache does
+# a cache that drops tokens
 
 
 @example(of=[position_ids.streaming], sizes="up to 8 tokens")
@@ -520,7 +520,7 @@ def the_temperatures_are_one():
 
 
 def output(q, k, v, p, w, mask_positions=None):
-    """Attention on generators, without the maximum that a softmax subtracts."""
+    """Attention on generators, without subtracting the maximum."""
     where = p if mask_positions is None else mask_positions
     scores = attention.scores(turned(q, p, w), turned(k, p, w), scale=1)
     weights = np.where(attention.causal_mask(where, where), np.exp(scores), 0)

@@ -1,4 +1,4 @@
-"""What is asked of an encoding (`proofs.absolute.index`), decided for grids of patches, and for what stands at the scores."""
+"""Requirements of an encoding (`proofs.absolute.index`), decided for grids of patches and for encodings at the scores."""
 
 import numpy as np
 import sympy as sp
@@ -61,7 +61,7 @@ ODDS = array([sp.log(k % 3 + 1) for k in range(81)]).reshape(9, 9)  # whose sigm
 
 
 def each(call):
-    """The result, on the one path that these arguments have."""
+    """The result of a call whose arguments have only one path."""
     ((_, result),) = all_paths(call)
     return result
 
@@ -71,7 +71,7 @@ def square(n):
 
 
 def of_tokens(n):
-    """What the first n of nine tokens have, or the pairs of them: {name: array}."""
+    """{name: array}: the encodings of the first n of nine tokens, or of their pairs."""
     at, seen, x, w = np.arange(n), np.tri(n, dtype=bool), symbols("x", 9, 2)[:n], symbols("w", 2, 1)
     return {
         "2-D sinusoid": sinusoidal_2d.encode(x, w[0], convention="mae"),

@@ -11,17 +11,17 @@ from proofs.kit import *
 
 
 def sums(state):
-    """What a State stands for: its sums without the maximum, which may be any number."""
+    """The sums that a State represents, without its maximum, which may be any number."""
     return state.denominator * np.exp(state.maximum), state.accumulator * np.exp(state.maximum)
 
 
 def sums_of(*arguments, **keywords):
-    """attend; the 0 it returns as the maximum of no keys becomes a Scalar, which has an exp."""
+    """`attend`, whose maximum 0 for no keys becomes a Scalar, which has an exp."""
     return shards.State(*map(array, shards.attend(*arguments, **keywords)))
 
 
 def state(name, empty=False):
-    """A State of two rows and two features; with `empty` of rows that met no key."""
+    """A State of two rows and two features; with `empty`, the rows met no key."""
     denominator, accumulator = symbols(f"d{name}", 2, 1, positive=True), symbols(f"a{name}", 2, 2)
     return shards.State(symbols(f"m{name}", 2, 1), denominator * (1 - empty), accumulator * (1 - empty))
 

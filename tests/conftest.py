@@ -1,4 +1,4 @@
-"""Each process of pytest has one thread for products and torch, and keeps its memory: small arrays are faster so."""
+"""Each process of pytest uses one thread for products and torch, and keeps freed memory: small arrays are then faster."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""One test of many things, which says all that fail: a case of its own for each would cost more than the check."""
+"""Makes one test of many checks and reports all that fail, because a test case per check would take longer than the check."""
 
 import pytest
 

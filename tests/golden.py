@@ -1,4 +1,4 @@
-"""The golden cases, read from their files once in a process."""
+"""The golden cases, read from their files once per process."""
 
 import functools
 

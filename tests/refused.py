@@ -1,4 +1,4 @@
-"""Refusals of bodies, as rows: `call | message`. Refusals of contracts are tested for every function by discovery."""
+"""Tests the errors that function bodies raise, as rows `call | message`. Discovery tests the errors of all contracts."""
 
 import numpy as np
 import pytest

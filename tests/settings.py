@@ -1,4 +1,4 @@
-"""Settings as one reads them: a table of many small numbers in as few lines as it has words."""
+"""Settings as text: reads a table of many small numbers from few lines."""
 
 from ast import literal_eval
 

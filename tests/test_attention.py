@@ -1,4 +1,4 @@
-"""Attention: masks, empty rows, grouped heads, caps and sinks; what the body refuses."""
+"""Attention: masks, empty rows, grouped heads, caps and sinks; errors of the bodies."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The site in a real browser: Chromium, driven by playwright; skipped where one of them is missing.
+"""The site in a real browser: Chromium, driven by playwright; skipped if one of them is missing.
 
 pip install playwright, apt-get install chromium, python -m pytest -m slow tests/test_browser.py
 """

@@ -1,4 +1,4 @@
-"""What is claimed rests on something that exists, and shows a difference that can be computed."""
+"""Every claim rests on a theorem, control or command that exists, and its counterexample can be computed."""
 
 import re
 import shlex

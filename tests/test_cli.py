@@ -1,4 +1,4 @@
-"""The command line: what each command prints, and its exit codes: 0 fine, 1 mismatch, 2 usage without a traceback."""
+"""The command line: what each command prints, and its exit codes: 0 success, 1 mismatch, 2 wrong use without a traceback."""
 
 import ast
 import contextlib

@@ -1,4 +1,4 @@
-"""Every option of every command with a bad value: an error of use is one clear sentence, and shows nothing of the inside."""
+"""Every option of every command with a bad value: the error is one clear sentence without internal details."""
 
 import argparse
 import io

@@ -1,4 +1,4 @@
-"""The table of all systems: cells that follow from a formula are what was measured."""
+"""The table of all systems: cells that follow from a formula equal the measured cells."""
 
 import functools
 

@@ -1,6 +1,6 @@
-"""Contracts: what they say, what they refuse, and that they change nothing: one test for all public functions.
+"""Contracts: their text and their errors, and that they change no result; each test covers all public functions.
 
-What every function takes is written out in tests/contracts.txt; `python -m tests.test_contract` writes this file anew.
+tests/contracts.txt lists the arguments of every function; `python -m tests.test_contract` writes this file anew.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""Every line of docs/derivations.md equals the line before, by sympy; the systems and the theorems that it names exist."""
+"""sympy shows that every line of docs/derivations.md equals the line before it; the systems and theorems in it exist."""
 
 import itertools
 import re

@@ -1,7 +1,7 @@
-"""Functions of single numbers: integers at every size up to 400, real numbers at fractions; none of them is treated apart.
+"""Functions of single numbers: integers at every size up to 400, real numbers at fractions; no number is a special case.
 
-Theorems take such arguments as numbers, so they hold for those that they name. The definitions are written here in Python's own
-integers, exact or by `math`, one entry at a time.
+Theorems use concrete numbers for such arguments, so they hold for these numbers only. The definitions here use Python's
+integers, exactly or with `math`, one entry at a time.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Who can express whom: every yes and no against ranks by another road, the witnesses, and the command."""
+"""Expressivity: every yes and no is compared with ranks from a second method; the witnesses, and the command."""
 
 import json
 

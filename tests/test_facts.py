@@ -1,4 +1,4 @@
-"""Facts as data: each file fits its schema, and a fact stands in one place."""
+"""Facts as data: each file fits its schema, and each fact stands in one place."""
 
 import json
 import re

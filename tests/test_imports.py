@@ -1,4 +1,4 @@
-"""Who may import whom, read from the source, and what an import loads, seen in a fresh process."""
+"""Imports: which module may import which, read from the source, and the modules that an import loads in a fresh process."""
 
 import ast
 import configparser

@@ -1,5 +1,5 @@
-"""Laws of every function: a batch is its rows, masked keys change nothing, results have the shape of the contract, float32
-stays float32, whole numbers count as floats, fractions stay exact."""
+"""Laws of every function: a batch gives the results of its rows, masked keys change nothing, results have the shape of the
+contract, float32 stays float32, integers give the results of floats, and fractions stay exact."""
 
 import inspect
 import itertools

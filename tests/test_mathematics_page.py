@@ -1,4 +1,4 @@
-"""docs/mathematics.md holds what commands and certificates say; python tests/test_mathematics_page.py writes its tables."""
+"""docs/mathematics.md agrees with commands and certificates; python tests/test_mathematics_page.py writes its tables."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Offsets, the Toeplitz view and the gather: what may not wrap, copy or be written."""
+"""Offsets, the Toeplitz view and the gather: nothing wraps, the view is no copy and is read-only."""
 
 import numpy as np
 import pytest

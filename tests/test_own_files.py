@@ -1,4 +1,4 @@
-"""A system is its own files: a copy under another name and a new one of `python -m tests.new` are found with no other edit."""
+"""A system consists of its own files: a copy and a new system of `python -m tests.new` are found without other edits."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Position ids: batches, released numbers, what the body refuses. The rules are compared in proofs/position_ids.py."""
+"""Position ids: batches, released numbers, errors of the bodies. proofs/position_ids.py proves the rules."""
 
 import numpy as np
 

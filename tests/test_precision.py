@@ -1,7 +1,7 @@
-"""Bounds of the phase: they hold at every position, are nearly reached, and are those of the paper's frequencies.
+"""Bounds of the angles: they hold at every position, are nearly reached, and belong to the paper's frequencies.
 
-The measurement is exact by itself: w comes from mpmath, a product of float32 numbers is exact in float64, and one of float64
-numbers is split in two.
+The measurement is exact: w comes from mpmath, a product of float32 numbers is exact in float64, and a product of float64
+numbers is split into two parts.
 """
 
 import json

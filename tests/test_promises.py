@@ -1,6 +1,6 @@
-"""Promises (docs/promises.md): what a release has, every later version has too.
+"""Promises (docs/promises.md): every later version keeps the cases, names, commands and options of a release.
 
-Run `python -m tests.test_promises` once, when a version is released. It adds to tests/released.txt one line for what is new:
+Run `python -m tests.test_promises` once, when a version is released. It adds one line per new item to tests/released.txt:
 `case` (its id and the hash of its record), `name` (a public name with its arguments), `call` (also with kinds and defaults),
 `keys` (of a command of `ASKED`), `exit` (the exit code of a command of `EXITS`), `option` (of a command, in a page of `SHOWN`)
 and `serve` (a line of the protocol).

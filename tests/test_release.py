@@ -1,4 +1,4 @@
-"""The record of the release tier: it is about the files that are here, and a stage that cannot run fails."""
+"""The record of the release stages: it belongs to the current files, and a stage that cannot run fails."""
 
 import inspect
 import json
@@ -11,6 +11,7 @@ import setuptools
 
 import posref
 from posref.absolute import index
+from tests.own import OPS
 from tests.programs import packages, sabotage
 from tests.release import __main__ as tier
 from tests.release import stages
@@ -122,6 +123,25 @@ def test_a_changed_file_is_noticed_and_changed_words_are_not(monkeypatch, tmp_pa
     assert fingerprint('"""B\n\nC."""\n\n# c\ndef f():\n    """C."""\n\n    return "a"  # b\n') == before
     assert fingerprint('"""A."""\n\n\ndef f():\n    """A\n    B."""\n    return "b"  # b\n') != before
     assert fingerprint('"""A."""\n\n\ndef f():\n    "a"\n    """A."""\n    return "a"  # b\n') != before
+
+
+def test_a_stage_of_hours_goes_on_where_it_was_stopped_but_for_what_failed(monkeypatch, tmp_path):
+    asked = []
+
+    def of_each_op(failures, without):
+        for op in [op for op in OPS[:4] if op.name not in without]:
+            asked.append(op.name)
+            yield op, failures(op.name)
+
+    monkeypatch.setattr(stages, "ROOT", tmp_path)
+    monkeypatch.setattr(stages, "_of_each_op", of_each_op)
+    with pytest.raises(AssertionError, match=r"^1 checks fail, the first: wrong$"):
+        stages._of_all_ops("own", lambda name: (3, ["wrong"] * (name == OPS[1].name)))
+    with pytest.raises(ZeroDivisionError):
+        stages._of_all_ops("own", lambda name: 1 // 0)
+    asked.clear()
+    assert stages._of_all_ops("own", lambda name: (3, [])) == "4 ops, 12 checks"
+    assert asked == [OPS[1].name]
 
 
 def test_the_address_that_a_publisher_writes_makes_no_record_old(monkeypatch, tmp_path):

@@ -1,4 +1,4 @@
-"""The site and the figures: they are built, whole, linked, of this version, and without anything from the network."""
+"""The site and the figures: they are built, complete, linked and of this version, and load nothing from the network."""
 
 import base64
 import html

@@ -1,20 +1,20 @@
-"""Values that the released code of other projects gave in float64, on inputs anybody can write down; nothing here made them.
+"""Values that the released code of other projects gave in float64, on inputs from a formula; posref computed none of them.
 
-Inputs are X(shape, t)[n] = ((7 n^2 + 31 n + 17 t) mod 251 - 125) / 64, `painted`. A row has entries by their place in memory,
-the sum of all entries, and that of each entry times (1 + n mod 13) / 16, with twelve digits. Files and revisions are those that
-the page of each system names. Written again from the code, and not run, were BEiT's index, Sandwich, the skew of Music
-Transformer, offsets of position ids, and STRING, which has no code. Formulas that are a sentence of a page, and no function,
-stand here as the page has them: RetNet, KERPLE's weight form, FoX's first gates, the scale of queries in ReRoPE.
+Inputs are X(shape, t)[n] = ((7 n^2 + 31 n + 17 t) mod 251 - 125) / 64, `painted`. A row has entries with their index in memory,
+the sum of all entries, and the sum of entry n times (1 + n mod 13) / 16, with twelve digits. The page of each system names the
+files and revisions. Some code was not run but written again: BEiT's index, Sandwich, the skew of Music Transformer, offsets of
+position ids, and STRING, which has no code. Formulas that a page states and no function computes stand here as on the page:
+RetNet, KERPLE's weight form, FoX's first gates, the scale of queries in ReRoPE.
 
-Of schedules the entries are those at t = 1, n/4, n/2, 3n/4 and n - 1: transformers 5.23.0's own functions in float64, and for
-LongRoPE, whose exponents are float32 there, 40 digits. Of PoPE, FoPE and the schedules the weighted sum was not kept.
+For schedules the entries are t = 1, n/4, n/2, 3n/4 and n - 1, from the functions of transformers 5.23.0 in float64; for
+LongRoPE, whose exponents are float32 there, from 40 digits. PoPE, FoPE and the schedules have no weighted sum.
 
 Not compared:
 - swin1.out, swin1.out_masked, swin2.out: the weights of the projections are not known; a search over tags below 12 and scales
   of powers of 2 found none.
 - wavlm.bucket_at_past: many lists of 13 distances have its sums; the tests of t5 have the starts of all buckets.
-- music.skewed: above the diagonal its numbers are those of other rows, where ours are zeros; below they are music.lower_only.
-- selfextend.llamacpp_positions: no function here. interp.table4x4, shape.test_ids: nothing of ours is in them.
+- music.skewed: above the diagonal it has numbers of other rows, and posref has zeros; below it is music.lower_only.
+- selfextend.llamacpp_positions: posref has no function for it. interp.table4x4, shape.test_ids: nothing in them is posref's.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""The ten steps: each has its parts, goes on with what a step before defined, and the script prints what the page says."""
+"""The ten steps: each has its parts, may use definitions of earlier steps, and the script prints what the page shows."""
 
 import ast
 import doctest

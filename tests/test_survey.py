@@ -1,4 +1,4 @@
-"""Every step of the survey agrees with the survey, rests on a theorem, and a wrong one would be noticed."""
+"""Every step of the survey agrees with the survey and rests on a theorem, and a wrong step is noticed."""
 
 import importlib.util
 from pathlib import Path

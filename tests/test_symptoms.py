@@ -1,4 +1,4 @@
-"""What people see, in their words, leads to mistakes that exist. `python tests/test_symptoms.py` writes docs/symptoms.md."""
+"""Symptoms, in people's words, lead to mistakes that exist. `python tests/test_symptoms.py` writes docs/symptoms.md."""
 
 import re
 import shlex

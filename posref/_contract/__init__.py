@@ -1,38 +1,38 @@
-"""Contracts: what a function takes, said once by its annotations and checked before its body.
+"""Contracts: annotations state what a function takes; compiled checks test its arguments before its body runs.
 
     @contract
     def rotate(x: Numbers[Array, "... n? rotary_dim+"], cos: Numbers[Array, "(...) #n rotary_dim/2"],
                sin: Numbers[Array, "=cos"], *, layout: Layout, rotary_dim: Even | None = None) -> Numbers[Array, "... n? d"]:
 
-Axes. A name is an extent, one number over all arguments of a call; an integer argument of that name is that number too.
+Axes. A name is an extent: one number, the same in all arguments of a call. An integer argument of that name is this number.
 
     n               an extent                               2*span, dim/2     a multiple, a half; never empty
-    n!              n, never empty; 3 is just this          n_query+n_key-1   a sum; n+2 is at least 2
-    #n              n, or 1, or missing in front            a|b               one of two
+    n!              n, never empty; 3 is exactly 3          n_query+n_key-1   a sum; n+2 is at least 2
+    #n              n, or 1, or missing in front            a|b               a or b
     n?              may be missing, in front                rotary_dim+       rotary_dim if that argument was given, or more
-    h%h_key         h, a multiple of h_key                  n_key>=n_query    n_key, not less than n_query
-    n ...           axes from the front, and any others behind them
+    h%h_key         h, a multiple of h_key                  n_key>=n_query    n_key, at least n_query
+    n ...           n is the first axis, and any other axes follow
     ...             leading axes, which broadcast together with those of the other arguments
-    %...            ..., where the last may divide that of the arguments before: heads of keys that queries share
-    #...            leading axes that broadcast to them and enlarge nothing; in 2 #... d they stand behind the axis of 2
-    (...)           the same, and none or all of them: so a batch of masks is never read as heads
-    [...]           none or all of them, and may enlarge those of length 1
+    %...            as ..., but the last one may divide that of earlier arguments: several query heads share a key head
+    #...            leading axes that broadcast to these and enlarge nothing; in `2 #... d` they follow the axis of length 2
+    (...)           as #..., but with no leading axes or all of them: so a batch of masks is never read as heads
+    [...]           no leading axes or all of them; they may enlarge leading axes of length 1
     =x              exactly the shape of the argument x
 
-Kinds. Numbers, Signed (no unsigned integers, which wrap below 0), Integers, SignedIntegers, Booleans, Complex, Anything. After
-the axes may stand `kept` (integers keep their dtype) and `finite` (the values are searched for NaN and infinities). Only
-arguments are searched in which they would not show in the result: what is compared, clipped, masked or exponentiated. Object
-arrays, which hold symbols, are of every kind; np.matrix, whose * is @ and axes stay two, of none.
+Kinds. Numbers, Signed (no unsigned integers, which wrap below 0), Integers, SignedIntegers, Booleans, Complex, Anything. Two
+marks may follow the axes: `kept` (integers keep their dtype) and `finite` (NaN and infinities are refused). An argument is
+marked `finite` only where NaN would not show in the result: it is compared, clipped, masked or exponentiated. Object arrays,
+which hold symbols, fit every kind. np.matrix fits none, because its * is @ and it always has two axes.
 
-Others. Integer, Count (at least 1), Even (at least 2), Number, Positive, AboveOne, Factor (at least 1), Fraction (0 to 1). A
-choice is a Literal, a flag bool, a function a Callable; a NamedTuple and a tuple[..] of arrays are checked part by part.
-`| None` makes an argument optional.
+Scalars. Integer, Count (at least 1), Even (at least 2), Number, Positive, AboveOne, Factor (at least 1), Fraction (0 to 1).
+A choice is a Literal, a flag a bool, and a function a Callable. A NamedTuple and a tuple[..] of arrays are checked part by
+part. `| None` makes an argument optional.
 
-`contract` writes one function of plain comparisons, compiled as `<contract of rope.rotate>`: it looks, and calls the body with
-the very arguments that it got, but for NumPy's integers, whose sums and products wrap: a single one arrives as Python's int, an
-array of them as int64, unless it is `kept` for a body that only moves it. `f.contract` is the contract as data,
-`f.contract.source` the code, `f.__wrapped__` the body. For a type checker the kinds are `typing.Annotated` and the scalars are
-int and float.
+`contract` compiles one function of plain comparisons, `<contract of rope.rotate>`. It checks the arguments, then calls the body
+with them unchanged, except that NumPy integers are widened, because their sums and products wrap: a single one becomes Python's
+int, an array becomes int64. An array marked `kept` keeps its dtype, because the body only moves its values. `f.contract` is the
+contract as data, `f.contract.source` the code of the checks, and `f.__wrapped__` the body. A type checker sees the kinds as
+`typing.Annotated`, and the scalars as int and float.
 """
 
 import collections.abc
@@ -97,7 +97,7 @@ F = TypeVar("F", bound=collections.abc.Callable[..., Any])
 
 
 class Contract(Errors):
-    """What a function takes, as data, and the errors of what does not fit."""
+    """What a function takes, as data, and the errors for arguments that do not fit."""
 
     def __init__(self, function, remedies, specification=None, finds=()):
         self.function = f"{function.__module__.split('posref.')[-1]}.{function.__name__}"
@@ -132,9 +132,9 @@ def contract(function: F) -> F: ...
 @overload
 def contract(**remedies: str) -> collections.abc.Callable[[F], F]: ...
 def contract(function: Any = None, **remedies: str) -> Any:
-    """Compile the annotations of `function` into the checks before its body.
+    """Compile the annotations of `function` into checks that run before its body.
 
-    Keywords are remedies: what an error about that argument ends with, its shape or its value.
+    Each keyword names an argument. Its value is the remedy that ends every error about the shape or value of that argument.
     """
     if function is None:
         return lambda f: contract(f, **remedies)
@@ -145,7 +145,7 @@ def contract(function: Any = None, **remedies: str) -> Any:
 def twin(specification: Any, *, finds: tuple[str, ...] = (), **remedies: str) -> collections.abc.Callable[[F], F]:
     """Compile the contract of a specification before a function that takes the same arguments and more, such as `out`.
 
-    Arguments in `finds` are not searched for NaN beforehand: the function finds it on its way, and raises `not_finite`.
+    Arguments in `finds` are not searched for NaN by the contract: the function itself finds NaN, and raises `not_finite`.
     """
     said = specification.contract
 
@@ -157,7 +157,7 @@ def twin(specification: Any, *, finds: tuple[str, ...] = (), **remedies: str) ->
 
 
 def compiled(function, made, source):
-    """`function` behind checks whose code is `source`; a mutant of a contract is its source with an edit."""
+    """`function`, called after the checks in `source`. The proofs also compile an edited source: a mutant of the contract."""
     defaults = {f"_default_{name}": parameter.default for name, parameter in made.signature.parameters.items()}
     given = {
         "_body": function,

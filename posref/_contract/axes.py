@@ -1,4 +1,4 @@
-"""Axes: the text behind a kind as data, and which leading axes fit together."""
+"""Axes: the shape text of an annotation, parsed into data, and which leading axes broadcast together."""
 
 import ast
 from typing import NamedTuple
@@ -20,13 +20,13 @@ class Term(NamedTuple):
 
     @property
     def scaled(self):
-        """A multiple or a part of one extent: such an axis is never empty."""
+        """Whether the term is a multiple or a part of one extent, such as 2*span or dim/2: such an axis is never empty."""
         return self.divisor > 1 or any(abs(self.coefficients[name]) > 1 for name in self.names)
 
 
 class Axis(NamedTuple):
-    """One axis: a mark "", "#", "?", "+" or "!", the terms that its extent may equal, and two extents or "":
-    one that divides it, and one that it is not less than."""
+    """One axis: its mark ("", "#", "?", "+" or "!") and the terms that its extent may equal. `by` names an extent that divides
+    it, and `least` an extent that it must reach; both are "" where there is none."""
 
     mark: str
     terms: tuple
@@ -35,9 +35,9 @@ class Axis(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """The axes of one argument: its leading axes, "" or one of LEADS, the rest, or the argument of the same shape.
+    """The axes of one argument: `lead` is "" or one of LEADS, `axes` the other axes, `like` an argument of the same shape.
 
-    `open` says that any axes may stand behind them, `front` how many axes stand before the leading ones.
+    `open` says that any axes may follow `axes`; `front` is the number of axes before the leading ones.
     """
 
     text: str
@@ -48,7 +48,7 @@ class Shape(NamedTuple):
     front: int
 
     def at(self, place):
-        """The index of an axis: from the back, unless the shape is open there."""
+        """The index of an axis: counted from the back, unless the shape is open or the axis stands before the leading ones."""
         return place if self.open or place < self.front else place - len(self.axes)
 
     def __str__(self):
@@ -108,7 +108,7 @@ def _collect(node, factor, into):
 
 
 def joined(left, right):
-    """The leading axes that both broadcast to, None if there are none.
+    """The shape to which both tuples of leading axes broadcast; None if they do not.
 
     >>> joined((2, 1), (3,)), joined((2,), (3,))
     ((2, 3), None)
@@ -126,7 +126,7 @@ def joined(left, right):
 
 
 def shared(left, right):
-    """`joined`, where the last axis on the right may also divide that on the left.
+    """As `joined`, but the last axis of `right` may also divide the last axis of `left`.
 
     >>> shared((2, 8), (2, 4)), shared((4,), (8,)), shared((8,), (3,))
     ((2, 8), None, None)
@@ -139,7 +139,7 @@ def shared(left, right):
 
 
 def reaches(shape, target):
-    """Whether leading axes broadcast to others and enlarge nothing.
+    """Whether `shape` broadcasts to `target` and enlarges none of its axes.
 
     >>> reaches((1, 3), (2, 3)), reaches((2, 3), (1, 3)), reaches((), (2,))
     (True, False, True)

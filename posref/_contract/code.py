@@ -1,4 +1,4 @@
-"""Code: the function of plain comparisons that a contract is compiled to."""
+"""Code: writes the source of the checks of a contract, one function of plain comparisons."""
 
 import collections.abc
 import typing
@@ -9,7 +9,7 @@ from posref._contract.values import is_record, whole
 
 
 def source_of(name, made):
-    """The source of the function of comparisons."""
+    """The source of the function that checks the arguments and then calls the body."""
     writer = _Writer(made)
     lines = writer.scalars() + writer.arrays()
     signature = []
@@ -37,7 +37,7 @@ class _Writer:
         self.read = set()  # (argument, place) of the axes that say an extent
 
     def scalars(self):
-        """Everything that is no array, and the extents that integer arguments say."""
+        """Checks of all arguments that are not arrays, and the extents that integer arguments set."""
         lines = []
         for name, argument in self.arguments.items():
             checks = self._scalar(name, argument.rule)
@@ -96,7 +96,7 @@ class _Writer:
         return [*lines, *(f"_{name} = None" for name in self.unsure), *checks]
 
     def _given(self, argument, lines):
-        """Lines for an argument that may be None."""
+        """The lines, under `if .. is not None` where the argument is optional."""
         return [f"if {whole(argument)} is not None:", *_indented(lines)] if argument.optional and lines else lines
 
     def _look(self, argument):
@@ -130,7 +130,7 @@ class _Writer:
         return _refused(test, f"rank({name!r}, {name})") if test else []
 
     def _binds(self):
-        """Extents that stand alone in some axis, which is where they are read; then those in 2*span and dim/2."""
+        """Read each extent from an axis that is this extent alone; then the extents that stand only in 2*span or dim/2."""
         lines = []
         for plain in (True, False):
             for argument in self.array_arguments:
@@ -178,7 +178,7 @@ class _Writer:
         return self._given(argument, bind)
 
     def _compares(self):
-        """Every other axis against the known extents; equality is asked before 1, so that equal symbols ask nothing else."""
+        """Compare the other axes with known extents: first for equality, so that equal symbols are not compared with 1."""
         lines = []
         for argument in self.array_arguments:
             shape = argument.shape
@@ -216,7 +216,7 @@ class _Writer:
         return _refused(f"{here} and {wrong}", f"lead({argument.name!r}, locals())")
 
     def _soften(self, name, extent, argument, here):
-        """An extent that only stands in axes with #: 1 gives way to what the others say."""
+        """An extent that stands only in axes with #: an axis of length 1 takes the length of the others."""
         if name not in self.bound:
             self.soft.add(name)
             self.bound[name] = not argument.optional
@@ -229,7 +229,7 @@ class _Writer:
         return [differs, f"    if _{name} != 1:", f"        {refuse}", f"    _{name} = {extent}"]
 
     def _leads(self):
-        """Leading axes: those that broadcast together, then those that must not enlarge them."""
+        """Leading axes: first those that broadcast together, then those that must broadcast to the result."""
         lines, first = [], True
         together = [a for a in self.array_arguments if a.shape.lead in TOGETHER]
         names = [a.name for a in together]
@@ -277,18 +277,18 @@ def _extent(argument, place):
 
 
 def _present(argument, place):
-    """Whether an axis that is counted from the back is there."""
+    """Code that tests whether an axis counted from the back exists."""
     return f"len({_local(argument)}_shape) > {-argument.shape.at(place) - 1}"
 
 
 def _differs(extent, axis, term):
-    """An extent that is not that of the term, or less with +."""
+    """Code that tests whether an extent differs from the term; with the mark +, whether it is smaller."""
     left = extent if term.divisor == 1 else f"{term.divisor} * {extent}"
     return f"{left} {'<' if axis.mark == '+' else '!='} {_numerator(term)}"
 
 
 def _numerator(term):
-    """The expression, without its divisor, in the locals of the extents."""
+    """Code of the numerator of a term, in which extents are local variables."""
     parts = []
     for name, factor in term.coefficients.items():
         part = (f"_{name}" if abs(factor) == 1 else f"{abs(factor)} * _{name}") if name else str(abs(factor))

@@ -1,4 +1,4 @@
-"""Errors of what does not fit a contract: each names the function, the argument, the numbers and the remedy."""
+"""Errors for arguments that do not fit a contract: each names the function, the argument, the numbers and the remedy."""
 
 import itertools
 import sys
@@ -13,18 +13,18 @@ from posref._contract.values import get
 
 
 class Errors:
-    """What is raised where a value does not fit `arguments`; its methods are what the code of a contract calls."""
+    """The errors for values that do not fit `arguments`; the code of a contract calls these methods."""
 
     where: str
     arguments: dict
 
     def _error(self, kind, name, text, remedy=""):
-        """The remedy is that of the argument, or else `remedy`."""
+        """An error that ends with the remedy of the argument, or with `remedy` if the argument has none."""
         remedy = self.arguments[name].remedy or remedy
         return kind(f"{self.where}: {name} {text}" + (f"; {remedy}" if remedy else ""))
 
     def _axis(self, name, place, values):
-        """The axis at a place of an argument, and what every error about it begins with."""
+        """The axis at a place of an argument, and the words with which every error about this axis begins."""
         shape, got = self.arguments[name].shape, get(values, name).shape
         at = shape.at(place)
         return shape.axes[place], f"has shape {got}, whose axis {at} is {got[at]}, expected"
@@ -33,7 +33,7 @@ class Errors:
         for name, value in values.items():
             if self.arguments[name].optional and value is None:
                 continue
-            # dtypes of torch have no kind
+            # a dtype of torch has no `kind`
             if not hasattr(value, "shape") or not hasattr(getattr(value, "dtype", None), "kind"):
                 return TypeError(f"{self.where}: {name} is {_require.kind(value)}, not an array; pass np.array({name})")
         return None
@@ -55,7 +55,7 @@ class Errors:
         return TypeError(f"{self.where}: {name} has dtype {value.dtype}, expected {wanted}; {remedy}")
 
     def widened(self, name, value):
-        """Integers of any width as int64."""
+        """Integers of any width as int64; ValueError for values that int64 cannot hold."""
         if value.dtype.kind == "u" and value.size and int(value.max()) >= LARGE:
             raise ValueError(f"{self.where}: {name} runs up to {value.max()}, beyond int64; convert it with .astype(float)")
         return value.astype(np.int64)
@@ -76,7 +76,7 @@ class Errors:
         return self._error(ValueError, name, f"has shape {value.shape}, expected {wanted}", remedy)
 
     def extent(self, name, place, values):
-        """An axis has another extent than the arguments around it say."""
+        """An axis does not have the extent that the other arguments require."""
         axis, begin = self._axis(name, place, values)
         said = " or ".join(f"{each.text} = {value_of(each, values)}" if each.names else each.text for each in axis.terms)
         origin = self._origin([extent for each in axis.terms for extent in each.names], name, values)
@@ -93,13 +93,13 @@ class Errors:
         return self._error(ValueError, name, f"has shape {got}, expected {shape}; its axis {at} is {got[at]}, expected {what}")
 
     def related(self, name, place, relation, other, values):
-        """An axis that is no multiple of another extent, or less than it."""
+        """An axis is not a multiple of another extent, or is smaller than that extent."""
         _, begin = self._axis(name, place, values)
         origin = self._origin([other], name, values) if other not in self.arguments else ""
         return self._error(ValueError, name, f"{begin} {relation} {other} = {values[f'_{other}']}{origin}")
 
     def size(self, name, size, values):
-        """An extent that is not what the argument of that name has to be."""
+        """An extent does not satisfy the condition on the integer argument of the same name."""
         origin = self._origin([name], name, values, ", as ")
         return ValueError(f"{self.where}: {name} is {size}{origin}, expected {self.arguments[name].rule.name}")
 
@@ -110,7 +110,7 @@ class Errors:
         return _require.integer(self.where, name, value)
 
     def number(self, name, value):
-        """A single number, no NaN or infinity; an integer as Python's own, or as a float where 64 bits do not hold it."""
+        """One finite number. An integer becomes Python's int, or a float where 64 bits cannot hold it."""
         no_number = (str, bytes, bool, np.bool_, complex, np.complexfloating)
         if isinstance(value, no_number) or not (np.isscalar(value) or hasattr(value, "is_positive")):
             raise self._error(TypeError, name, f"is {value!r}, expected one number")
@@ -139,7 +139,7 @@ class Errors:
         return TypeError(f"{self.where}: {name} is {_require.kind(value)}, expected a {wanted}")
 
     def together(self, names, values):
-        """Two arguments whose leading axes do not broadcast."""
+        """The leading axes of two arguments do not broadcast together."""
         given = [(name, get(values, name).shape) for name in names if get(values, name) is not None]
         leads = [(name, shape, words_of(self.arguments[name].shape)) for name, shape in given]
         (left, shape, words), (right, other, others) = next(
@@ -157,7 +157,7 @@ class Errors:
         return self.arguments[name].shape.lead == "%..."
 
     def lead(self, name, values):
-        """Leading axes that do not broadcast to those of the others."""
+        """The leading axes of an argument do not broadcast to those of the other arguments."""
         shape = self.arguments[name].shape
         others = " and ".join(
             f"{other} of shape {get(values, other).shape}"
@@ -176,7 +176,7 @@ class Errors:
         return self._error(ValueError, name, f"has shape {left} and {other} {right}; they must be equal")
 
     def _origin(self, names, but, values, word=", since "):
-        """Which other arguments say what the extents are: the number itself, or else the first array."""
+        """Which other arguments set these extents: the integer argument of that name, or else the first array."""
         said = []
         for extent in dict.fromkeys(names):
             if extent != but and values.get(extent) is not None and extent in self.arguments:
@@ -192,7 +192,7 @@ class Errors:
 
 
 def _grouped(q, k):
-    """What to do with fewer heads of keys than of queries."""
+    """The remedy where keys have fewer heads than queries; "" where the number of query heads is not a multiple."""
     heads, key_heads = (q[-3:-2] or (1,))[0], (k[-3:-2] or (1,))[0]
     if key_heads == 0 or heads % key_heads != 0:
         return ""

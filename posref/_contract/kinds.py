@@ -1,4 +1,4 @@
-"""Kinds: what an annotation says of one argument besides its axes."""
+"""Kinds: the types of annotations, for arrays (`Numbers`, `Integers`, ..) and for single numbers (`Count`, `Even`, ..)."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,7 +11,7 @@ kept, finite = "dtype kept", "finite"
 
 @dataclass(frozen=True)
 class Kind:
-    """A sort of array: its mark in signatures, its name in errors and the kinds of its dtypes; O holds symbols."""
+    """A kind of array: its mark in signatures, its name in errors, and the codes of its dtypes; O (object) holds symbols."""
 
     mark: str
     name: str
@@ -40,7 +40,7 @@ class Arrays(NamedTuple):
         return f'{self.kind.mark}["{self.axes}"' + "".join(f", {mark.split()[-1]}" for mark in self.marks) + "]"
 
     def __call__(self):
-        """Python 3.10 takes for the type of a field only what can be called."""
+        """Python 3.10 accepts only a callable as the type of a field, so an annotation must have this method."""
         raise TypeError(f"{self} is an annotation")
 
 

@@ -1,4 +1,4 @@
-"""Values: one argument of a contract, and the values of a call by the names of the arguments and of their parts."""
+"""Values: the rule for one argument of a contract, and look-up of a value in a call by the name of an argument or its part."""
 
 import collections.abc
 import inspect
@@ -21,7 +21,7 @@ class Argument(NamedTuple):
 
     @property
     def said(self):
-        """The annotation in words: axes and kind, or the name of a number, or the choices; and the default."""
+        """The annotation in words (axes and kind of an array, name of a number, or the choices), then the default."""
         rule = self.rule
         if isinstance(rule, Arrays):
             shape = f"the shape of {self.shape.like}" if self.shape.like else str(self.shape)
@@ -39,7 +39,7 @@ class Argument(NamedTuple):
 
 
 def fields(rule):
-    """(how it is reached, annotation) of every part of a record or a tuple."""
+    """(".name" or "[place]", annotation) of every part of a record or a tuple."""
     if is_record(rule):
         return [(f".{field}", kind) for field, kind in rule.__annotations__.items()]
     if typing.get_origin(rule) is tuple:
@@ -52,7 +52,7 @@ def is_record(rule):
 
 
 def unwrapped(annotation):
-    """An annotation without `| None`, and whether it had that."""
+    """An annotation without `| None`, and whether it had `| None`."""
     if isinstance(annotation, Optional):
         return annotation.rule, True
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
@@ -63,7 +63,7 @@ def unwrapped(annotation):
 
 
 def get(values, name):
-    """A value by name, also that of a part: "state.maximum", "tables[0]"."""
+    """The value of an argument, or of its part such as "state.maximum" or "tables[0]"."""
     first, dot, field = name.partition(".")
     first, bracket, place = first.partition("[")
     value = values.get(first)

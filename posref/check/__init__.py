@@ -4,21 +4,20 @@
     check(fn, "alibi.bias", heads=12, form="signed").require()
     check(fn, preset="bloom_176b").require()
 
-`fn` gets the arrays of `contract(op)`, for `check_rope` x `(batch, heads, n, dim)` and integer positions `(batch, n)`, and
-returns the result. The report, which `require` raises if a check failed, says "your output equals rope.rotate with
-layout="interleaved"; you asked for layout="half"", what to change, and what this data cannot distinguish. `diagnose(case,
-output)` does the same for an output that another program computed from a golden case, `load_output` reads its file, and
-`aliases()` is the table of what each framework calls the layouts.
+`fn` gets the arrays of `contract(op)` and returns the result; for `check_rope` these are x `(batch, heads, n, dim)` and integer
+positions `(batch, n)`. The report says, for example, "your output equals rope.rotate with layout="interleaved"; you asked for
+layout="half"", then what to change and what this data cannot distinguish; `require` raises it if a check failed.
+`diagnose(case, output)` does the same for an output that another program computed from a golden case, and `load_output` reads
+its file. `aliases()` is the table of what each framework calls the layouts.
 
-`implementation` calls somebody's function (`call`) at a first probe, then in the `stages`: a second time and with other
-strides (`repeated_calls`), at other `shapes` and `positions`, with other contents (`inputs`), for its `gradients`, and at what
-a seed draws (`seeded`); `golden` reads a golden case. `verdict` holds the output against the right answer and every mistake of
-`posref.ops` (`engine`) within bounds that are derived by running formulas on numbers with error (`ranged`), says where it is
-wrong (`wrong_elements`), tries other numbers in the place of its settings (`other_settings`), and what can go wrong with any
-array (`general`). What is known of RoPE alone stands in `rotary`: its own words (`rotation`), what the phases say where no
-list has the mistake (`phases`), known `schedules`, what a rotation keeps (`invariants`), and how right angles were made
-(`angles`). Stages look for the tags of an op, never for its name. `cache` asks a cache call by call.
-A mistake is claimed only if the right answer leaves its bound and the mistake stays within it.
+`implementation` calls somebody's function (`call`) at a first probe. If that output is right, the `stages` call the function
+again: a second time and with other strides (`repeated_calls`), at other `shapes` and `positions`, with other contents
+(`inputs`), for its `gradients`, and with data drawn from a seed (`seeded`). `golden` reads a golden case. `verdict` compares an
+output with the right answer and every mistake of `posref.ops` (`engine`); the tolerances come from running formulas on numbers
+that carry their error (`ranged`). It also says where the output is wrong (`wrong_elements`), and tries other values of settings
+(`other_settings`) and mistakes that any op can have (`general`). `rotary` holds what applies to RoPE alone. Stages ask for the
+tags of an op, never for its name. `cache` checks attention with a KV cache, call by call. A mistake is named only if the right
+answer exceeds its tolerance and the answer of the mistake stays within its own.
 """
 
 from posref.check.cache import check_cache

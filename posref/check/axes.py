@@ -1,4 +1,4 @@
-"""Axes: what each axis of the arrays of an op counts, found where an extent is changed and the axis grows."""
+"""Axes: what each axis of the arrays of an op counts, found by changing one extent and seeing which axes grow."""
 
 import inspect
 from contextlib import suppress
@@ -18,7 +18,7 @@ NAMES = {"batch": "batch rows", "heads": "heads", "tokens": "rows", "rows": "row
 
 
 def axes(op: Op, a: Arguments) -> dict[str, tuple[str, ...]]:
-    """What each axis counts, of every array and of the result: "batch", "heads", "tokens", "features", other "rows", or "".
+    """What each axis of every array and of the result counts: "batch", "heads", "tokens", "features", other "rows", or "".
 
     >>> from posref import ops
     >>> axes(ops.op("forgetting.bias"), Arguments(log_gates=np.zeros((3, 2, 7)), form="difference"))["log_gates"]
@@ -42,14 +42,14 @@ def axes(op: Op, a: Arguments) -> dict[str, tuple[str, ...]]:
 
 
 def _called(counted: set[str]) -> str:
-    """What an axis counts that grows with several extents; features grow with a setting, too."""
+    """The name of an axis that grows with several extents. Tokens come first; features may grow with another setting too."""
     if "tokens" in counted or counted == {"features", "rows"}:
         return "tokens" if "tokens" in counted else "features"
     return "rows" if len(counted) > 1 else "".join(counted)
 
 
 def _shapes(op: Op, settings: dict[str, object]) -> dict[str, tuple[int, ...]]:
-    """Of every array, and of the result; none of settings that are refused, or that no memory holds."""
+    """The shapes of every array and of the result; empty if the settings are refused or need too much memory."""
     with suppress(TypeError, ValueError, MemoryError), np.errstate(all="ignore"):
         a = op.make(**settings)
         return {name: np.shape(a[name]) for name in op.given if name in a} | {RESULT: np.shape(op.spec(**a))}
@@ -57,8 +57,9 @@ def _shapes(op: Op, settings: dict[str, object]) -> dict[str, tuple[int, ...]]:
 
 
 def with_tokens_behind_heads(op: Op, a: Arguments) -> set[str]:
-    """The arrays `(batch, heads, tokens, ..)`. A state has no tokens, and scores, which have a column for each key, lie in one
-    way alone.
+    """The names of the arrays `(batch, heads, tokens, ..)`, which a function may want as `(batch, tokens, heads, ..)`.
+
+    A state has no tokens, and scores have tokens on two axes: both have one order only.
     """
     return {
         name
@@ -69,9 +70,9 @@ def with_tokens_behind_heads(op: Op, a: Arguments) -> set[str]:
 
 @lru_cache(8)  # of the last questions
 def names(question: Any) -> tuple[str, ...]:
-    """What the axes of the result are called, by what they count; two that count alike, or a fixed number, by their place.
+    """The names of the axes of the result: what each axis counts, or "axis-i slices" if that is unknown or not unique.
 
-    The columns of a mask or of scores are keys.
+    The last axis of a mask or of scores counts keys.
     """
     size = question.right.ndim
     counted = ("",) * size + axes(question.op, question.a).get(RESULT, ())  # golden cases may have no batch, or no heads

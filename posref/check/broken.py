@@ -1,6 +1,6 @@
-"""Broken: three wrong implementations that ship with the demonstration. Each is a mistake that was really made.
+"""Broken: three wrong implementations for the demonstration. Real code has made each of these mistakes.
 
-They have the contract of `posref.check.check_rope`, 64 features, base 10000 and layout "half" in mind, and float32 results.
+They follow the contract of `posref.check.check_rope` with dim=64, base=10000 and layout="half", and return the dtype of x.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ DIM = 64
 
 
 class Example(NamedTuple):
-    """A wrong implementation and what a first look says about it."""
+    """A wrong implementation, and what a first test shows of it."""
 
     name: str
     story: str

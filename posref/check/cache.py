@@ -1,9 +1,9 @@
-"""Cache: attention that keeps its keys from call to call. Which cached key has the wrong position, and from which call on?
+"""Cache: checks attention with a KV cache. Which cached key has the wrong position, and from which call on?
 
-Each history starts with an empty cache: one call, steps of one token, chunks, texts at positions of their own, and a second
-cache after the first was used. Between calls a cache is reordered or trimmed, if it has methods for it. Every call is a
-question of its own, about all keys so far; its mistakes are those of "rope.attend", what can happen to the keys of one call, or
-to one key, and what can happen to a cache that is reordered, trimmed or a ring.
+Each history starts with an empty cache: one call, steps of one token, chunks, texts that start at different positions, a text
+with a gap, and a new cache after another one was used. Between calls the cache is reordered or trimmed, if it has methods for
+that. Each call is checked on its own, over all keys so far. The mistakes are those of "rope.attend", those with one key or with
+the keys of one call, and those of a cache that is reordered, trimmed or a ring.
 """
 
 import itertools
@@ -32,8 +32,8 @@ BATCH = 3
 
 
 class History(NamedTuple):
-    """Tokens of each call, the first position of each text, positions that the second text leaves out, and what happens before
-    the calls of these numbers: `reorder` with these rows, or `trim` by so many tokens."""
+    """The tokens of each call, the first position of each text, how many positions the second text skips, and what happens
+    `between` calls: before the call of this number, `reorder` with these rows or `trim` by this many tokens."""
 
     calls: tuple[int, ...]
     starts: tuple[int, ...] = (0,) * BATCH
@@ -89,7 +89,8 @@ CALL = "one call of the attention: its own tokens alone"
 
 
 class Parts(NamedTuple):
-    """Where the keys of each call begin and end, what was done to the cache before the last call, and the cache before that."""
+    """Where the keys of each call end (`ends`), what was done to the cache before the last call, and the cache `before`
+    that."""
 
     ends: tuple[int, ...]
     done: tuple[int, ...] | int | None
@@ -112,16 +113,16 @@ def check_cache(
 ) -> Report:
     """Check attention with a cache: `new()` makes an empty one and returns `attend(q, k, v, positions) -> output`.
 
-    q, k, v `(batch, heads, n, dim)` and positions `(batch, n)` are those of the new tokens, first a prompt, then steps or
-    chunks. The output is that of the new queries over all keys so far, causal, with RoPE on queries and keys; `scale` is
-    1 / sqrt(dim) if None, `window` the keys that are seen. `axes` is "bhnd" or "bnhd". The report says which call is wrong
-    and which keys have which positions there. ValueError for settings that make no sense.
+    q, k, v `(batch, heads, n, dim)` and positions `(batch, n)` are those of the new tokens: first a prompt, then steps or
+    chunks. The output is causal attention of the new queries over all keys so far, with RoPE on queries and keys. `scale` None
+    means 1 / sqrt(dim); `window` is how many keys a query sees; `axes` is "bhnd" or "bnhd". The report says which call is
+    wrong, and which keys have which positions there. ValueError for settings that make no sense.
 
     What `new()` returns may have two methods, which change the cache and return nothing. posref calls them between calls;
     where one is missing, the report says so. `reorder(rows)` follows a step of beam search: row i of the cache becomes row
     rows[i], for instance rows = [1, 1, 0]. `trim(n)` follows a rejected draft, or precedes another text with the same prefix:
-    the last n tokens of each row are dropped (not asked with a window into which they do not all fit). For a cache with
-    arrays k and v of shape (batch, heads, n, dim):
+    the last n tokens of each row are dropped (not called if the tokens of that history do not all fit into the window). For a
+    cache with arrays k and v of shape (batch, heads, n, dim):
 
         def reorder(self, rows):
             self.k, self.v = self.k[rows], self.v[rows]
@@ -178,9 +179,9 @@ def check_cache(
 
 
 def _decided_by_others(report: Report, others: Iterator[Callable[..., bool]], ways: tuple[Any, Any]) -> None:
-    """Of several names keep those that explain the first wrong call of other histories too; one query has several causes.
+    """Of several diagnoses keep those that other histories confirm: one wrong query often fits several.
 
-    Numbers in names are those of a call or a key of one history.
+    Names are compared without their numbers, which count the calls or keys of one history.
     """
     general = partial(re.sub, r"\d+", "")
     for right in others:
@@ -198,7 +199,7 @@ def _decided_by_others(report: Report, others: Iterator[Callable[..., bool]], wa
 def _history(
     fixed: dict[str, Any], heads: tuple[int, int], history: History, number: int
 ) -> Iterator[tuple[Arguments, Arguments, Parts]]:
-    """For each call what it receives, the question about it, and what happened until then."""
+    """For each call: the arguments that it receives, those of the right answer, and what was done to the cache."""
     total, dim = sum(history.calls), fixed["dim"]
     shapes = {"q": (BATCH, heads[0], total, dim), "k": (BATCH, heads[1], total, dim), "v": (BATCH, heads[1], total, dim)}
     arrays = {name: painted(shape, 3 * number + i) for i, (name, shape) in enumerate(shapes.items())}
@@ -223,7 +224,7 @@ def _history(
 
 
 def _with(cache: dict[str, np.ndarray], *new: np.ndarray) -> dict[str, np.ndarray]:
-    """Keys, values and positions of a cache to which new ones are appended."""
+    """Keys, values and positions of a cache, with new ones appended."""
     return {
         name: np.concatenate([x, more], axis=1 if x.ndim == 2 else 2)
         for (name, x), more in zip(cache.items(), new, strict=True)
@@ -231,7 +232,7 @@ def _with(cache: dict[str, np.ndarray], *new: np.ndarray) -> dict[str, np.ndarra
 
 
 def _at(cache: dict[str, np.ndarray], tokens: np.ndarray) -> dict[str, np.ndarray]:
-    """Keys, values and positions of these tokens of a cache."""
+    """Keys, values and positions of a cache, at these tokens alone."""
     return {name: x.take(tokens, axis=1 if x.ndim == 2 else 2) for name, x in cache.items()}
 
 
@@ -245,7 +246,7 @@ def _made(new: Any) -> Any:
 
 
 def _called(caller: Caller, received: Arguments, parts: Parts) -> np.ndarray:
-    """The output of a call, after what is done to the cache before it."""
+    """The output of a call, after the cache was reordered or trimmed as the history says."""
     if parts.done is not None:
         trim = isinstance(parts.done, int)
         given = parts.done if trim else caller.whole(np.array(parts.done))
@@ -261,7 +262,7 @@ def _said(done: tuple[int, ...] | int) -> str:
 
 
 def _right(report: Report, name: str, history: Callable[[], Iterator[Any]], new: Any, ways: tuple[Any, Any, str]) -> bool:
-    """Whether every call of a history is right; the report says what the first wrong one is."""
+    """Whether every call of a history is right; if not, the report describes the first wrong call."""
     to, to_positions, axes = ways
     call = Op(CALL, lambda **a: np.zeros_like(a["q"]), GIVEN, partial(ops.op("attention.attend").make, scale=1), {})
     caller = Caller(_made(new), call, to, to_positions, axes, "batch")
@@ -296,7 +297,8 @@ def _right(report: Report, name: str, history: Callable[[], Iterator[Any]], new:
 
 
 def _effects(history: Callable[[], Iterator[Any]], last: int, made: Callable[[], Caller]) -> list[np.ndarray]:
-    """What changes in the output of a call, and in the right one, with the values of each token so far: see `reads.say`."""
+    """Which numbers of a call's output change with the value of each token so far, and which of the right answer: for
+    `reads.say`."""
 
     def answers(token: int) -> tuple[np.ndarray, np.ndarray]:
         caller = made()
@@ -321,7 +323,7 @@ def _effects(history: Callable[[], Iterator[Any]], last: int, made: Callable[[],
 
 
 def _of_calls(a: Arguments, parts: Parts) -> Iterator[Named]:
-    """What can happen to the queries, to all keys, and to the keys of one call."""
+    """Mistakes with the queries, with all keys, and with the keys of one call."""
     keys, query, last = a.key_positions, a.query_positions, len(parts.ends) - 1
     remedy = "Store keys that were turned by their own positions, and give each call the positions of its tokens."
     trimmed = isinstance(parts.done, int)
@@ -427,13 +429,13 @@ def _of_calls(a: Arguments, parts: Parts) -> Iterator[Named]:
 
 
 def _near(query: np.ndarray, keys: np.ndarray, window: int | None) -> np.ndarray:
-    """Where a key is not after the query, nor before its window, by positions."""
+    """Where a key is neither after the query nor outside the window, by positions."""
     offsets = keys[:, None, None] - query[:, None, :, None]
     return (offsets <= 0) & (offsets > -(window or np.inf))
 
 
 def _of_orders(a: Arguments, parts: Parts) -> Iterator[Named]:
-    """What can happen when texts change places: each array of the cache stays, or is reordered otherwise."""
+    """Mistakes when texts change places: some arrays of the cache are left as they are, or reordered wrongly."""
     rows, here = np.array(parts.done), np.arange(len(a.k))
     scattered, in_place = here.copy(), here.copy()
     scattered[rows] = here
@@ -459,7 +461,7 @@ def _of_orders(a: Arguments, parts: Parts) -> Iterator[Named]:
 
 
 def _of_trims(a: Arguments, parts: Parts) -> Iterator[Named]:
-    """What can happen when the last tokens are dropped: too many or too few are, of the whole cache or of one array."""
+    """Mistakes when the last tokens are dropped: too many or too few, from the whole cache or from some arrays."""
     kept, total = parts.ends[-2:]
     dropped = parts.before["k"].shape[2] - kept
     for more in (more for more in dict.fromkeys((dropped, 1, 2, -1, -2)) if -kept < more <= dropped):
@@ -487,7 +489,7 @@ def _of_trims(a: Arguments, parts: Parts) -> Iterator[Named]:
 
 
 def _of_rings(a: Arguments, past: int) -> Iterator[Named]:
-    """What can happen to a window whose keys stand in a ring: that of each position at its remainder by the size."""
+    """Mistakes of a window whose keys are kept in a ring, the key of position p in row p % window."""
     total, window = a.key_positions.shape[1], a.window
     if window is None or total <= window:
         return
@@ -514,7 +516,7 @@ def _of_rings(a: Arguments, past: int) -> Iterator[Named]:
 
 
 def _changed(a: Arguments, query: np.ndarray, wrong: dict[str, np.ndarray], group: tuple[str, ...]) -> dict[str, Any]:
-    """Arguments with other positions of new tokens, and a group of arrays of another cache."""
+    """Arguments with other positions of the new tokens, and with a group of arrays taken from another cache."""
     past = a.key_positions[:, : -query.shape[1]]
     right = {"k": a.k, "v": a.v, "key_positions": np.concatenate([past, query], axis=1)}
 
@@ -531,7 +533,7 @@ def _new(a: Arguments) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _lost(a: Arguments, first: int, end: int, closed: int | None = None) -> dict[str, Any]:
-    """Arguments without the cached keys first .. end - 1; from key `closed` on positions are smaller by as many."""
+    """Arguments without the cached keys first .. end - 1; positions from key `closed` on are lowered by their number."""
     rows = np.arange(a.key_positions.shape[1])
     near = _near(a.query_positions, a.key_positions, a.window)
     change = {"mask": near & ~((rows >= first) & (rows < end)), "window": None}
@@ -542,7 +544,7 @@ def _lost(a: Arguments, first: int, end: int, closed: int | None = None) -> dict
 
 
 def _twice(a: Arguments, j: int, more: int) -> dict[str, Any]:
-    """Arguments in which cached key j stands twice, and the positions of what follows are `more` larger."""
+    """Arguments in which cached key j is stored twice, and all later positions are `more` larger."""
     rows = np.arange(a.key_positions.shape[1])
     order = np.insert(rows, j, j)
     moved = a.key_positions + more * (rows > j)
@@ -556,7 +558,7 @@ def _twice(a: Arguments, j: int, more: int) -> dict[str, Any]:
 
 
 def _of_keys(question: engine.Question, got: np.ndarray) -> Iterator[list[Named]]:
-    """What can happen to one key: not seen, or at the position of another."""
+    """Mistakes with one key (lost, stored twice, at another position), with unwritten slots, and with keys of other texts."""
     a, found = question.a, []
     past = a.key_positions.shape[1] - a.q.shape[2]
     keep = "Keep it, and take positions from the caller, not from the number of rows."
@@ -593,12 +595,12 @@ def _of_keys(question: engine.Question, got: np.ndarray) -> Iterator[list[Named]
 
 
 def _with_positions(given: tuple[str, ...], which: str) -> tuple[str, ...]:
-    """Cached keys were turned: their positions are read with them."""
+    """The arrays that are read together: cached keys are already rotated, so their positions go with them."""
     return (*given, "key_positions") if which == "cached" and "k" in given else given
 
 
 def _of_text(x: np.ndarray, text: int, past: int, which: str) -> np.ndarray:
-    """Keys, values or positions in which the new ones, or those in the cache, are those of one text."""
+    """Keys, values or positions in which all texts have the "new" or the "cached" ones of a single text."""
     axis = 2 if x.ndim == 4 else 1
     here = np.arange(x.shape[axis]) >= past
     here = (here if which == "new" else ~here).reshape((-1,) + (1,) * (x.ndim - axis - 1))
@@ -606,9 +608,9 @@ def _of_text(x: np.ndarray, text: int, past: int, which: str) -> np.ndarray:
 
 
 def _of_tokens(question: engine.Question, got: np.ndarray, role: str) -> Iterator[Named]:
-    """The positions by which the new tokens were turned, one after the other: a row depends on none after it.
+    """The positions by which the new tokens were rotated, found token by token, since a row depends on no later token.
 
-    Of several that fit it is the one nearest to the right one.
+    If several positions fit, the one nearest to the right one is taken.
     """
     a, past = question.a, question.a.key_positions.shape[1] - question.a.q.shape[2]
     query, keys = a.query_positions.copy(), a.key_positions.copy()

@@ -1,5 +1,4 @@
-"""Call: somebody else's function, called with copies in its own tensors and axes, its result as float64, its failures as
-sentences."""
+"""Call: how a check calls somebody else's function: it converts arguments and results, and puts failures into words."""
 
 import inspect
 import sys
@@ -30,11 +29,12 @@ REAL = {"complex64": "float32", "complex128": "float64"}  # the dtype of the par
 
 
 class Misbehaved(Exception):
-    """The callable raised, or returned something that is no tensor of numbers."""
+    """The callable raised, or returned something that is not a tensor of numbers."""
 
 
 class Caller:
-    """`fn`, called with copies in its own tensors and axes, its result as float64. What it binds itself is not passed."""
+    """Calls `fn` with copies in its own tensors and axes; the result is float64. Arguments that `fn` has bound are not
+    passed."""
 
     def __init__(self, fn: Any, op: Op, to: Any, to_positions: Any, axes: str, positions: str):
         self.fn, self.op, self.axes = fn, op, axes
@@ -56,7 +56,7 @@ class Caller:
         self.named = kinds.keys() - bound - set(op.given)
 
     def others(self) -> Iterator[tuple[str, "Caller"]]:
-        """Calls that may work where this one does not, and what to pass for them."""
+        """Other ways to call that may work where this one fails, each after the advice for the user."""
         more = self.axes, "lengths" if self.lengths else self.positions
         for module, function in (("torch", "from_numpy"), ("jax.numpy", "asarray")):
             if self.plain and module in sys.modules:
@@ -71,13 +71,13 @@ class Caller:
             yield f"{words}: lambda x, positions: fn(x, x, positions)[0].", wrapped
 
     def with_strides(self) -> "Caller":
-        """The same calls with slices, whose names it keeps."""
+        """A copy that passes slices of larger arrays, and keeps the names of those that are not contiguous."""
         other = copy(self)
         other.strided, other.slices = True, []
         return other
 
     def __call__(self, a: Arguments) -> np.ndarray:
-        """The output in the axes of the specification. Misbehaved if it raised or returned no array."""
+        """The output in the axes of the specification. Misbehaved if `fn` raised or returned no array."""
         given = self.tensors(a)
         before = {name: output(value) for name, value in given.items()}
         self.result = self.run(given, a)
@@ -90,17 +90,17 @@ class Caller:
         return self.restored(got, a)
 
     def values(self, result: Any, a: Arguments) -> np.ndarray:
-        """The values of a result; its parts together as the specification has them."""
+        """The values of a result as one array; a tuple is joined as the specification returns it."""
         return output(result, lambda: np.shape(self.op.spec(**a)))
 
     def tensors(self, a: Arguments) -> dict[str, Any]:
-        """What `fn` receives by its names, without what it counts itself."""
+        """The arguments of `fn` by name, as its tensors, without those that `fn` makes itself."""
         given = {name: self.tensor(name, a) for name in self.received if name in a}
         return {name: value for name, value in given.items() if value is not None}
 
     def refilled(self, a: Arguments, then: Arguments) -> np.ndarray:
-        """The output of a second call with the arrays of the first, filled with other numbers. Misbehaved where nothing fills
-        an array, as in jax."""
+        """The output of a second call with the arrays of the first, filled with other numbers. Misbehaved if the arrays cannot
+        be written, as in jax."""
         buffers = self.tensors(a)
         self.run(buffers, a)
         for name, new in self.tensors(then).items():
@@ -114,7 +114,7 @@ class Caller:
         return self.restored(self.values(self.run(buffers, then), then), then)
 
     def run(self, given: dict[str, Any], a: Arguments) -> Any:
-        """The result of `fn` as it is."""
+        """The result of `fn`, not converted. Misbehaved if `fn` raised."""
         if a.by_length is not None and any(np.max(a[name]) > 3 for name in PLACED if name in a):
             short = with_positions(a, {name: np.minimum(a[name], 3) for name in PLACED if name in a})
             self.run(self.tensors(short), short)  # some programs keep the longest length until a text is short
@@ -134,7 +134,7 @@ class Caller:
             raise Misbehaved(f"it raised {raised(error)}; called with {shapes}") from error
 
     def tensor(self, name: str, a: Arguments) -> Any:
-        """An argument as `fn` wants it; None for what it does not receive."""
+        """One argument as `fn` wants it; None if `fn` does not receive it."""
         value = a[name]
         if self.lengths and name in PLACED:
             return int(value.shape[-1])
@@ -153,7 +153,7 @@ class Caller:
         return self.slice(name, made) if spread else made
 
     def whole(self, array: np.ndarray) -> Any:
-        """Integers and booleans as `fn` wants them: booleans are booleans, whatever the converter makes of numbers."""
+        """Integers and booleans as `fn` wants them; booleans stay booleans. ValueError if the converter rounds the integers."""
         name = "to" if self.to_positions is self.to else "to_positions"
         made, values = converted("check.check", name, self.to_positions, array)
         if not np.array_equal(values, array):
@@ -173,7 +173,7 @@ class Caller:
         return view
 
     def setting(self, name: str, value: Any) -> Any:
-        """A setting as `fn` wants it; numbers that its positions' converter does not hold as the others."""
+        """A setting as `fn` wants it; an array is converted by `to` if `to_positions` would round it."""
         if not isinstance(value, np.ndarray):
             return value
         if value.dtype.kind in "iub":
@@ -182,13 +182,14 @@ class Caller:
         return made if np.array_equal(values, value) else converted("check.check", "to", self.to, value.astype(np.float32))[0]
 
     def exchanged(self, name: str, a: Arguments) -> bool:
-        """Whether an array, or the result, has its tokens before its heads in the axes of `fn`."""
+        """Whether `fn` wants (or returns) this array with its tokens before its heads."""
         if self.moved is None:
             self.moved = with_tokens_behind_heads(self.op, a)
         return name in self.moved
 
     def laid_out(self, name: str, x: np.ndarray, a: Arguments) -> np.ndarray:
-        """`(batch, heads, n, ..)` in the axes of `fn`, and its positions for "thd" on one axis; others as they are."""
+        """An array in the axes of `fn`; for "thd" positions and coordinates are put on one axis as well. Others are
+        unchanged."""
         if self.exchanged(name, a):
             x = np.ascontiguousarray(np.swapaxes(x, 1, 2))
             return x if self.axes == "bnhd" else x.reshape(-1, *x.shape[2:])
@@ -199,7 +200,8 @@ class Caller:
         return rows.reshape(-1, *rows.shape[2:]).copy()
 
     def restored(self, got: np.ndarray, a: Arguments, of: str = RESULT) -> np.ndarray:
-        """The result of `fn`, or of its gradient, in the axes of the specification. Misbehaved for other axes than `fn` has."""
+        """The result of `fn`, or a gradient, in the axes of the specification. Misbehaved if its shape is not that of `fn`'s
+        axes."""
         if not self.exchanged(of, a):
             return got
         batch, heads, n, *features = np.shape(self.op.spec(**a) if of == RESULT else a[of])
@@ -210,14 +212,14 @@ class Caller:
 
 
 def between(array: Any) -> Any:
-    """The array between zeros `(.., 3, d)`, of four axes with the middle ones exchanged: as one of q, k, v that were projected
-    together."""
+    """The array between zeros `(.., 3, d)`, like one of q, k, v that were projected together; of four axes the middle two are
+    exchanged."""
     array = np.swapaxes(array, 1, 2) if array.ndim == 4 else array
     return np.stack([np.zeros_like(array), array, np.zeros_like(array)], axis=-2)
 
 
 def strided(made: Any) -> Any:
-    """The array that is between zeros, seen in its axes: the same numbers with other strides, after a start.
+    """The array in the middle of what `between` made, in its own axes: the same numbers with other strides and an offset.
 
     >>> view = strided(between(np.arange(12.0).reshape(1, 2, 3, 2)))
     >>> view.shape, view.flags.c_contiguous, view[0, 1, 2]
@@ -228,19 +230,19 @@ def strided(made: Any) -> Any:
 
 
 def _contiguous(tensor: Any) -> bool:
-    """Whether its elements stand in a row; True where a tensor knows no strides."""
+    """Whether its elements are contiguous in memory; True if the tensor does not say."""
     if hasattr(tensor, "is_contiguous"):
         return bool(tensor.is_contiguous())
     return bool(getattr(getattr(tensor, "flags", None), "c_contiguous", True))
 
 
 def _entry(result: Any, of: Any) -> Any:
-    """The gradient that was asked for, where all are returned by their names."""
+    """The gradient named `of`, if the result is a named tuple with such a field; else the result itself."""
     return getattr(result, of) if of in getattr(result, "_fields", ()) else result
 
 
 def parameters_of(fn: Any) -> list[inspect.Parameter]:
-    """The parameters of a function, or of the forward of a torch module; no parameters where Python knows no signature."""
+    """The parameters of a function, or of the forward of a torch module; empty if Python knows no signature."""
     try:
         return [*inspect.signature(fn.forward if callable(getattr(fn, "forward", None)) else fn).parameters.values()]
     except (TypeError, ValueError):
@@ -248,7 +250,7 @@ def parameters_of(fn: Any) -> list[inspect.Parameter]:
 
 
 def bound_names(fn: Any) -> set[str]:
-    """The keywords that `functools.partial` has bound, in the function, its method, what it wraps and what it calls."""
+    """The keywords that `functools.partial` has bound in the function, its method, and in all that these wrap or call."""
     names: set[str] = set()
     waiting, seen = [fn], list[Any]()
     while waiting:
@@ -265,8 +267,8 @@ def bound_names(fn: Any) -> set[str]:
 
 
 def output(result: Any, expected: Callable[[], tuple[int, ...]] = tuple) -> np.ndarray:
-    """The values of a result. A tuple is one result where its parts, stacked or side by side, have the expected shape; complex
-    numbers are where their real and imaginary parts, on a last axis, have it."""
+    """The values of a result. A tuple is stacked, or joined side by side, if that has the expected shape; complex numbers
+    become real and imaginary parts on a last axis if that has it. Misbehaved for all else."""
     if isinstance(result, (tuple, list)):
         return _together(result, expected())
     if result is None:
@@ -289,7 +291,7 @@ def output(result: Any, expected: Callable[[], tuple[int, ...]] = tuple) -> np.n
 
 
 def _together(results: Any, expected: tuple[int, ...]) -> np.ndarray:
-    """Several results as the specification has them: along a new first axis, or side by side as cos and sin."""
+    """Several results joined to the expected shape: stacked along a new first axis, or side by side, as cos and sin."""
     for join in (np.stack, partial(np.concatenate, axis=-1)):
         with suppress(ValueError, Misbehaved):
             if expected and (made := join([output(each) for each in results])).shape == expected:
@@ -298,7 +300,7 @@ def _together(results: Any, expected: tuple[int, ...]) -> np.ndarray:
 
 
 def converted(function: str, name: str, converter: Callable[[Any], Any], array: np.ndarray) -> tuple[Any, np.ndarray]:
-    """What the converter makes of the array, and its values."""
+    """What the converter returns for the array, and its values as float64. ValueError if the converter raises."""
     try:
         with np.errstate(over="ignore"):  # infinities are refused with the remedy
             made = converter(array)
@@ -320,7 +322,7 @@ def raised(error: BaseException) -> str:
 
 
 def line_of(error: BaseException) -> str:
-    """FILE:LINE of the last line of the user's own code that led to the error; nothing where the call itself failed."""
+    """FILE:LINE of the last line of the user's own code that led to the error; "" if the call itself failed."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(NOT_THEIRS)]
     own = [frame for frame in frames if not _of_a_library(frame.filename)] or frames
     return f"{own[-1].filename}:{own[-1].lineno}" if own else ""

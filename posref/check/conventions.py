@@ -1,12 +1,12 @@
-"""Conventions: functions that receive tables of cos and sin, or indices of one score, asked as functions of positions.
+"""Conventions: functions that receive tables, lengths or indices of one score, called as functions of positions.
 
-`apply_rotary_pos_emb(q, k, cos, sin)` of transformers and its kin are recognised by the names of their parameters, and those
-of one table too, of complex numbers or of angles, as in `apply_rotary_pos_emb(t, freqs)` of x-transformers. The tables are the
-specification's, so frequencies and positions are not checked; what the function does with them is. A function that requires
-`position_ids` behind the tables receives tables of all rows. Whether one half of tables of every feature is read alone is said.
-`score_mod(score, b, h, q_idx, kv_idx)` and `mask_mod(b, h, q_idx, kv_idx)` of FlexAttention are recognised by their last two
-names, and asked for all scores at once. A function of lengths, as `compute_bias(query_length, key_length)` of T5, is recognised
-by its first name, and asked for texts that begin at 0, the queries at their end.
+`apply_rotary_pos_emb(q, k, cos, sin)` of transformers and similar functions are recognised by the names of their parameters. So
+are functions of one table of complex numbers or angles, as `apply_rotary_pos_emb(t, freqs)` of x-transformers. The tables are
+made by the specification: frequencies and positions are not checked, but what the function does with the tables is. A function
+that requires `position_ids` after the tables receives tables with all rows. The report says if only half of the columns of a
+table are read. `score_mod(score, b, h, q_idx, kv_idx)` and `mask_mod(b, h, q_idx, kv_idx)` of FlexAttention are recognised by
+their last two names, and called for all scores at once. A function of lengths, as `compute_bias(query_length, key_length)` of
+T5, is recognised by its first name. It is called for texts that begin at 0, with the queries at their end.
 """
 
 import re
@@ -28,7 +28,8 @@ Form = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[Any, ...]]
 
 
 class Convention(NamedTuple):
-    """The names that are passed, in the order of the signature: of the rotated arrays, the tables and the indices of rows."""
+    """The names of the parameters that are passed, in order: all of them, the rotated arrays, the tables, and the row
+    indices."""
 
     names: tuple[str, ...]
     rotated: tuple[str, ...]
@@ -41,7 +42,8 @@ class Convention(NamedTuple):
 
 
 def recognised(fn: Callable[..., Any]) -> Convention | None:
-    """The convention of a function, by the names of its parameters; None for `fn(x, positions)` and what says nothing."""
+    """The convention of a function, by the names of its parameters; None for `fn(x, positions)` and for names that say
+    nothing."""
     parameters = parameters_of(fn)
     names = tuple(p.name for p in parameters)
     tables = tuple(name for name in names if name in ("cos", "sin", *COMPLEX, *ANGLES))
@@ -59,9 +61,10 @@ def recognised(fn: Callable[..., Any]) -> Convention | None:
 
 
 def forms(convention: Convention, layout: str, axes: str) -> Iterator[tuple[str, Form]]:
-    """How a function may want its tables, the usual form first: words, and what makes it of cos, sin and angles.
+    """The forms in which a function may want its tables, the usual one first: its words, and what makes it of cos, sin and
+    angles.
 
-    These are `(batch, n, pairs)`.
+    Cos, sin and angles have shape `(batch, n, pairs)`.
     """
     axis, words = (1, "(batch, 1, n, {})") if axes == "bhnd" else (2, "(batch, n, 1, {})")
     ranks: dict[str, Callable[[Any], Any]] = {"(batch, n, {})": lambda y: y}
@@ -103,7 +106,7 @@ def _complex(lay: Callable[[Any], Any]) -> Form:
 
 
 def of_positions(fn: Any, convention: Convention, part: int, made: Callable[[np.ndarray], Any], to: Any) -> Callable[..., Any]:
-    """`fn(x, positions)`: the rotated array number `part`. The other array has other numbers, which the result may not read."""
+    """`fn(x, positions)` that returns rotated array number `part`. It raises ValueError if that depends on the other array."""
     told = list[str]()
 
     def rotated(x: Any, other: Any, positions: Any) -> Any:
@@ -129,7 +132,7 @@ def of_positions(fn: Any, convention: Convention, part: int, made: Callable[[np.
 
 
 def _converted(to: Any, y: Any) -> Any:
-    """Tables in the library of `to`, which may change the dtype of real ones."""
+    """Tables in the library of `to`. Real tables may get another dtype; complex tables of torch and NumPy keep theirs."""
     if isinstance(y, tuple):
         return tuple(to(each) for each in y)
     if y.dtype.kind == "f":
@@ -141,10 +144,10 @@ def _converted(to: Any, y: Any) -> Any:
 def with_tables(
     fn: Any, convention: Convention, asked: Op, settings: dict[str, Any], axes: str, to: Any
 ) -> tuple[str, list[Callable[..., Any]], dict[str, str]]:
-    """`fn(x, positions)` for each array that `fn` rotates, words for the form of the tables, and its axes and positions.
+    """`fn(x, positions)` for each array that `fn` rotates, words for the form of its tables, and its axes and positions.
 
-    It is the form with which `fn` gives the right answer, else one with which it keeps lengths, else the first with which it
-    runs; axes "bnhd", where it runs with those alone, and shared positions where tables have no axis of the batch.
+    The form is the first with which `fn` gives the right answer; else one with which it keeps lengths; else one with which it
+    runs. Axes are "bnhd" if it runs with these only; positions are shared if the tables have no batch axis.
     """
     to = to or (lambda array: array)
     known = {name: settings[name] for name in ("dim", "base", "exponent_dim", "magnitude", "sign") if name in settings}
@@ -191,12 +194,12 @@ def with_tables(
 
 
 def _uneven(width: int) -> np.ndarray:
-    """A factor for each column of tables of cos and sin, which is then one for each feature of the result."""
+    """A factor for each column of tables of cos and sin: the result shows which columns were read."""
     return np.linspace(1, 2, width, dtype=np.float32)
 
 
 def _read_alone(caller: Caller, probe: Arguments, right: np.ndarray, words: str, settings: dict[str, Any]) -> str:
-    """Which column of each pair is read for both: shown by tables whose columns differ, where the usual ones are equal."""
+    """Words if one column of each pair is read for both features, shown by tables whose columns differ; else ""."""
     width, own = settings["dim"], settings["layout"]
     laid: Any = words.rpartition("layout ")[2].rstrip(")")
     try:
@@ -211,7 +214,7 @@ def _read_alone(caller: Caller, probe: Arguments, right: np.ndarray, words: str,
 
 
 def of_a_pair(fn: Any) -> list[Callable[..., Any]] | None:
-    """`fn(q, k, positions)`, which rotates both, as `fn(x, positions)` for each; None for any other function."""
+    """`fn(q, k, positions)`, which rotates both, as two functions `fn(x, positions)`; None for any other function."""
     names = [p.name for p in parameters_of(fn) if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
     if len(names) != 3 or [name for name in names if "pos" in name] != names[2:]:
         return None
@@ -219,7 +222,7 @@ def of_a_pair(fn: Any) -> list[Callable[..., Any]] | None:
 
 
 def of_keyword(fn: Any, told: list[str]) -> Any:
-    """`fn(x, positions)` of `fn(x, *, input_pos)`, which takes positions by keyword alone; any other function as it is."""
+    """`fn(x, *, input_pos)`, which takes positions by keyword only, as `fn(x, positions)`; any other function unchanged."""
     parameters = parameters_of(fn)
     names = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and "pos" in p.name]
     if len(names) != 1 or sum(p.kind is not p.KEYWORD_ONLY for p in parameters) != 1 or names[0] in bound_names(fn):
@@ -229,7 +232,7 @@ def of_keyword(fn: Any, told: list[str]) -> Any:
 
 
 def of_tables(fn: Any, settings: dict[str, Any], to: Any, told: list[str]) -> Callable[..., Any]:
-    """`fn(x, positions)`; where it returns cos and sin, as a module of tables does, x is rotated with them here."""
+    """`fn(x, positions)`; if it returns cos and sin, as a module of tables does, x is rotated with them here."""
     width, layout = settings["dim"], settings["layout"].partition("_to_")[0]
 
     def rotated(x: Any, *positions: Any) -> Any:
@@ -256,8 +259,8 @@ _PAST = re.compile(r"past|offset|start|cache|prev")
 
 
 def of_lengths(fn: Any, asked: Op, said: bool) -> Callable[..., Any] | None:
-    """`fn(n_query, n_key)`, `fn(n_query, past)` or `fn(n)` as one that receives the number of positions in the place of each
-    array of positions; None for any other function. `said`: the caller says that it receives no positions."""
+    """`fn(n_query, n_key)`, `fn(n_query, past)` or `fn(n)` as a function that receives, for each array of positions, only its
+    length. None for any other function. `said`: the caller said that it receives no positions."""
     settings = {p.name for p in parameters_of(asked.spec)} - set(asked.given)
     placed = [p for p in parameters_of(fn) if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name not in settings]
     first, second, *_ = [*(p.name for p in placed), "", ""]
@@ -279,8 +282,8 @@ def of_lengths(fn: Any, asked: Op, said: bool) -> Callable[..., Any] | None:
 
 
 def of_two_tables(fn: Any, asked: Op, a: Arguments, to: Any, told: list[str]) -> Callable[..., Any]:
-    """For rope.tables: `fn(positions)`, or `forward(x, position_ids)` of a module, that returns cos and sin of every feature,
-    as one that returns those of the pairs. Any other function as it is."""
+    """For rope.tables: `fn(positions)`, or `forward(x, position_ids)` of a module, that returns cos and sin per feature, as a
+    function that returns them per pair. Any other function unchanged."""
     if asked.name != "rope.tables":
         return fn
     names = [p.name for p in parameters_of(fn) if p.default is p.empty]
@@ -302,7 +305,7 @@ def of_two_tables(fn: Any, asked: Op, a: Arguments, to: Any, told: list[str]) ->
 
 
 def makes_its_mask(fn: Any, given: list[str], settings: set[str]) -> bool:
-    """Whether a function of these arrays has no parameter for `mask`: neither a name nor room beside the settings it names."""
+    """Whether a function has no parameter for `mask`: none with that name, and no place left after the other arrays."""
     parameters = parameters_of(fn)
     room = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     room = [name for name in room if name in given or name not in settings]
@@ -311,7 +314,7 @@ def makes_its_mask(fn: Any, given: list[str], settings: set[str]) -> bool:
 
 
 def of_indices(fn: Any, asked: Op, a: Arguments, to: Any, to_positions: Any) -> Callable[..., Any] | None:
-    """A `score_mod` or `mask_mod` as a function of the positions of queries and keys; None for any other function or op."""
+    """A `score_mod` or `mask_mod` as a function of query and key positions; None for any other function or op."""
     names = tuple(p.name for p in parameters_of(fn))
     if names[-2:] != ("q_idx", "kv_idx") or len(names) not in (4, 5) or asked.given != ("query_positions", "key_positions"):
         return None

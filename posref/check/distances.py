@@ -1,4 +1,4 @@
-"""Distances: what depends on the offset key - query alone, computed with another function of that offset."""
+"""Distances: a result that depends only on the offset key - query, computed with another function of that offset."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -31,7 +31,7 @@ REMEDY = "Use the distance as the formula has it."
 
 
 def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
-    """Known functions of the distance, then a largest distance, where every pair of one offset has one answer."""
+    """Known functions of the distance, then a maximum distance, if the right result depends only on the offset."""
     a, right = question.a, question.right
     if not {"query_positions", "key_positions"} <= a.keys() or got.shape != right.shape or got.ndim < 2:
         return
@@ -57,7 +57,7 @@ def _mistake(name: str, law: Law, words: str) -> Named:
 
 
 def _with(f: Any, a: Arguments, law: Law) -> Any:
-    """The result with a function of each offset in its place: one query at 0 sees a key there."""
+    """The result with `law` applied to each offset: one query at position 0 sees a key at each new offset."""
     every, place = np.unique(offsets(a, np.empty(0)), return_inverse=True)
     row = f(**a | {"query_positions": np.zeros(1, int), "key_positions": law(every)})[..., 0, :]
     if row.shape[-1] != len(every):

@@ -1,8 +1,8 @@
-"""Edits: the specification's own source with one expression changed, as a programmer may have written it.
+"""Edits: the specification's own source with one expression changed, as a programmer might have written it.
 
-The functions that an op runs are parsed, one expression of one of them is replaced, and the answer of the changed copy is
-compared as that of any mistake. What is found is a line of the specification and what stands in its place in the user's code.
-Checks of arguments stay as they are. Where a state is carried through a text, the forms by chunks are edited too.
+One expression is replaced in one of the functions that an op runs, and the answer of the changed copy is compared like that of
+any mistake. The diagnosis shows the expression of the specification and what the user's code has in its place. Checks of
+arguments are not edited. If a state is carried through a text, the functions that compute it by chunks are edited too.
 """
 
 import ast
@@ -72,7 +72,7 @@ WIDER = "Keep that step in float32: numbers of 11 bits are those of float16, of 
 
 
 def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
-    """The first edit that explains an output, of the functions that the op runs and of their forms by chunks."""
+    """The first edit that explains an output, in the functions that the op runs or in their versions by chunks."""
     right = question.right
     if got.shape != right.shape:
         return
@@ -101,7 +101,7 @@ def _explains(question: Question, got: np.ndarray, named: Named) -> bool:
 
 
 def every(spec: Any, a: Arguments, sizes: Collection[int] = ()) -> Iterator[Named]:
-    """All edits of what an op runs; then those of the same formula by chunks of so many tokens."""
+    """All edits of the functions that an op runs; then those of the versions by chunks, with these chunk sizes."""
     yield from _of_bodies(spec, a)
     for core, chunked in _by_chunks(spec):
         for size in sizes:
@@ -112,19 +112,19 @@ def every(spec: Any, a: Arguments, sizes: Collection[int] = ()) -> Iterator[Name
 
 
 def in_few_bits(spec: Any, a: Arguments, ways: tuple[str, ...] = tuple(FEW_BITS)) -> Iterator[Named]:
-    """What an op runs, with one step in few bits."""
+    """The functions that an op runs, with the result of one step rounded to few bits."""
     yield from _of_bodies(spec, a, ways)
 
 
 def _of_bodies(spec: Any, a: Arguments, ways: tuple[str, ...] = ()) -> Iterator[Named]:
-    """Edits of the functions that an op runs, in expressions that a run with these arguments evaluates."""
+    """Edits of the functions that an op runs, only in expressions that a run with these arguments evaluates."""
     for body in _bodies(spec):
         for edited, words in edits(body, ways, _evaluated(spec, a, body)):
             yield _mistake(body, words, partial(_answer, body=body, edited=edited))
 
 
 def _sizes(a: Arguments, wrong: np.ndarray) -> list[int]:
-    """The sizes that chunks may have: the first wrong row begins the second, or stands within the first, which may be all."""
+    """Chunk sizes to try: the first wrong row begins the second chunk, or lies in the first, which may be the whole text."""
     n = a["k"].shape[-2] if "k" in a else 0
     rows = np.flatnonzero(wrong.reshape(-1, *wrong.shape[-2:]).any(axis=(0, 2))) if wrong.shape[-2:-1] == (n,) else [0]
     first = int(rows[0])
@@ -132,7 +132,7 @@ def _sizes(a: Arguments, wrong: np.ndarray) -> list[int]:
 
 
 def _evaluated(spec: Any, a: Arguments, body: FunctionType) -> frozenset[int] | None:
-    """The numbers of the expressions of a function that a run evaluates; None where this is not known."""
+    """The numbers of the expressions of a function that a run evaluates; None if the function cannot be followed."""
     seen: set[int] = set()
 
     def kept(number: int, value: Any) -> Any:
@@ -147,7 +147,7 @@ def _evaluated(spec: Any, a: Arguments, body: FunctionType) -> frozenset[int] | 
 
 
 def _followed(function: FunctionType, kept: Any) -> FunctionType:
-    """A copy that says of each expression that it is evaluated; of those that have no value it says so before."""
+    """A copy that reports each expression when it is evaluated; expressions that have no value are reported at once."""
     root, definition = _parsed_function(function)
     for number, (*_, holder, key, node) in enumerate([*_places(definition)] if definition else []):
         loaded = isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
@@ -160,7 +160,7 @@ def _followed(function: FunctionType, kept: Any) -> FunctionType:
 
 
 def _parsed_function(function: FunctionType) -> tuple[ast.Module, ast.FunctionDef | None]:
-    """The code of a function without decorators and annotations, and its definition if that can be changed."""
+    """The source of a function without decorators and annotations, and its definition, or None if it cannot be edited."""
     try:
         root = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except OSError:  # a package without its sources
@@ -179,9 +179,9 @@ def _parsed_function(function: FunctionType) -> tuple[ast.Module, ast.FunctionDe
 def edits(
     function: FunctionType, ways: tuple[str, ...] = (), among: Collection[int] | None = None
 ) -> tuple[tuple[FunctionType, str], ...]:
-    """Copies of a function with one expression changed, or rounded to few bits, and words for each; no two are the same text.
+    """Copies of a function with one expression changed, or rounded to few bits, and words for each; no two have the same text.
 
-    `among` are the numbers of the expressions that are changed, in the order of the code; None are all.
+    `among` are the numbers of the expressions to change, in the order of the code; None means all.
 
     >>> from posref.position_ids import cached
     >>> [words for _, words in edits(inspect.unwrap(cached))][:3]
@@ -216,9 +216,8 @@ def edits(
 
 
 def _places(definition: ast.FunctionDef) -> Iterator[tuple[int, ast.AST, Any, Any, ast.expr]]:
-    """Each expression of the body, the number of its statement, a part of the code that shows where it is, and its place;
-    checks of arguments are none.
-    """
+    """Each expression of the body outside argument checks: the number of its statement, the code around it to show, the holder
+    and the key of the expression, and the expression itself."""
     body = enumerate(definition.body)
     waiting: list[tuple[int, ast.AST, ast.AST | None]] = [(n, each, None) for n, each in body if not _is_check(each)]
     while waiting:
@@ -236,7 +235,7 @@ def _places(definition: ast.FunctionDef) -> Iterator[tuple[int, ast.AST, Any, An
 
 
 def _is_check(node: ast.AST) -> bool:
-    """Whether a statement refuses arguments, or is a text."""
+    """Whether a statement checks arguments or is a docstring."""
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant) or "require" in ast.unparse(node)
     return isinstance(node, ast.Raise) or (isinstance(node, ast.If) and all(map(_is_check, node.body)) and not node.orelse)
@@ -250,7 +249,7 @@ def _put(holder: Any, key: Any, node: ast.expr) -> None:
 
 
 def _instead(node: ast.expr, names: dict[str, ast.expr | None]) -> Iterator[ast.expr]:
-    """What may stand in the place of an expression: a part of it, another operator, other operands, another name or number."""
+    """What may replace an expression: a part of it, another operator, other operands, another name or number."""
     if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
         return
     match node:
@@ -303,14 +302,14 @@ def _instead(node: ast.expr, names: dict[str, ast.expr | None]) -> Iterator[ast.
 
 
 def _stored_in_few_bits(node: ast.expr, ways: tuple[str, ...]) -> Iterator[ast.expr]:
-    """What an operator or a function gives, stored in 16 bits, or as a whole number of 8 or 16 bits."""
+    """The result of an operator or a call, stored as a float of 16 bits or as an integer of 8 or 16 bits."""
     if isinstance(node, ast.BinOp | ast.Call):
         each = ((way, bits) for way in ways for bits in FEW_BITS[way])
         yield from (ast.Call(ast.Name(way, ast.Load()), [node, ast.Constant(bits)], []) for way, bits in each)
 
 
 def _alike(node: ast.Attribute) -> list[ast.expr]:
-    """Functions of the same kind: sin for cos."""
+    """Functions of the same kind, such as sin for cos."""
     others = sorted({other for some in ALIKE if node.attr in some for other in some} - {node.attr})
     return [ast.Attribute(node.value, other, ast.Load()) for other in others]
 
@@ -320,13 +319,13 @@ def _parsed(code: str) -> ast.expr:
 
 
 def _written(code: str, **parts: ast.expr) -> ast.expr:
-    """An expression with other expressions in the place of its names."""
+    """The expression in `code`, with other expressions in place of its names."""
     written: ast.expr = _Renamed(parts).visit(_parsed(code))
     return written
 
 
 class _Renamed(ast.NodeTransformer):
-    """Other expressions in the place of names: of one name the expression that has it, so that it is applied twice."""
+    """Replaces names by expressions. If x in f(x) is replaced by f(x) itself, f is applied twice."""
 
     def __init__(self, instead: dict[str, ast.expr]):
         self.instead = instead
@@ -346,7 +345,7 @@ def _compiled(function: FunctionType, root: ast.Module, **known: Any) -> Functio
 
 @cache
 def _bodies(spec: Any) -> tuple[FunctionType, ...]:
-    """The functions of the specification that an op runs, without what their contracts add."""
+    """The functions of the specification that an op runs, without the wrappers of their contracts."""
     found = dict.fromkeys(inspect.unwrap(step) for step in (spec, *steps(spec)))
     return tuple(each for each in found if isinstance(each, FunctionType) and not _apart(each))
 
@@ -357,7 +356,7 @@ def _apart(function: FunctionType) -> bool:
 
 @cache
 def _by_chunks(spec: Any) -> tuple[tuple[FunctionType, Any], ...]:
-    """A function that the op runs, and one of its module that takes the same and the size of a chunk."""
+    """Pairs of a function that the op runs and a function of its module with the same parameters and `chunk`."""
     found = []
     for core in (step for step in (spec, *steps(spec)) if hasattr(step, "__wrapped__")):
         takes = inspect.signature(core).parameters.keys()
@@ -368,7 +367,7 @@ def _by_chunks(spec: Any) -> tuple[tuple[FunctionType, Any], ...]:
 
 
 def _answer(f: Any, a: Arguments, body: Any, edited: Any, core: Any = None, chunked: Any = None, size: int = 0) -> Any:
-    """What f gives with another function in the place of one, or by chunks with that."""
+    """The result of f with `edited` in place of `body`; with `core`, computed by chunks of `size` tokens."""
     form = partial(_replaced(chunked, body, edited), chunk=size) if core else edited
     try:
         with warnings.catch_warnings():

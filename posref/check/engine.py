@@ -1,9 +1,9 @@
-"""Engine: which formula is it? Every wrong answer of an op is computed and compared; nothing here knows an encoding.
+"""Engine: which formula gave this output? Every wrong answer of an op is compared; no code here is specific to a system.
 
-From fine to coarse models, and in each: the right answer first, then every mistake. So a mistake that fits closely is named
-before a right answer that fits loosely. A mistake is claimed only where the right answer fails, and if this data tells it from
-the right one. Of several that fit all are named; one that fits within a wide bound does not stand beside one that fits closely.
-Then what a last stage has read from the output, then settings with another number, then two mistakes at once.
+Precision models are tried from fine to coarse, in each the right answer first, then every mistake. So a mistake that fits
+closely is named before a right answer that fits loosely. A mistake is named only if the right answer fails and this data
+distinguishes the two. If several fit, all are named, but a loose fit is dropped when a close one exists. If none fits, the
+stages of the caller follow: hypotheses read from the output, other values of settings, two mistakes at once, and more.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -19,7 +19,7 @@ from posref.check.ranged import model as model_of
 from posref.ops import Arguments, Mistake, NotHere, Op, Wrong, both, worded
 from posref.vectors.models import rms
 
-# settings that enter formulas as numbers; what a mistake puts in their place has an error too
+# settings that formulas compute with; the numbers that a mistake puts in their place carry an error too
 CONSTANTS = ("base", "max_bias", "alpha", "factor", "magnitude", "frequencies")
 ELEMENTS = 2**25  # of hypotheses, and of bounds, that a search computes, at least 2^13 each: so that no processor decides
 FEW = 2**12  # elements of an answer up to which those of two mistakes are kept
@@ -28,7 +28,7 @@ FAR = 8  # times what these allow together: no other way was seen to allow so mu
 SAMPLE = 512  # elements that tell whether an answer may be near
 BITS = 8  # of evidence for a hypothesis: noise is named once in 256 times
 MANY = 64  # elements; noise is within the bounds of so many only where they hold nearly everything
-# no place here, refused, overflow, too large, or beyond the end of a table
+# a mistake has no answer: it cannot occur here, is refused, overflows, is too large, or leaves a table
 NO_ANSWER = (NotHere, TypeError, ValueError, ArithmeticError, MemoryError, IndexError)
 
 Named = tuple[str, Mistake]
@@ -36,9 +36,10 @@ Stages = Callable[["Question", np.ndarray], Iterable[Iterable[Named]]]
 
 
 class Found(NamedTuple):
-    """What an output is: `ok` and the coarsest `model` needed, or the mistakes that fit. Distances are in units of the bound.
+    """What an output is: `ok` and the coarsest `model` needed, or the mistakes that fit. Distances are in units of the
+    tolerance.
 
-    `nearest` are those that do not fit, with their distances, `tried` their number.
+    `nearest` are the closest mistakes that do not fit, with their distances; `tried` is how many do not fit.
     """
 
     ok: bool
@@ -51,7 +52,7 @@ class Found(NamedTuple):
 
 
 class Question:
-    """An op at arguments: the right answer, what is allowed, and every wrong answer."""
+    """An op with its arguments: the right answer, the tolerance of each element, and every wrong answer."""
 
     def __init__(
         self,
@@ -81,7 +82,7 @@ class Question:
         self._bounds: dict[tuple[str, str], np.ndarray] = {}
 
     def _allowed(self, models: Collection[str]) -> dict[str, np.ndarray]:
-        """The allowed error of every element: the specification run on numbers that carry theirs."""
+        """The allowed error of every element: the specification runs on numbers that carry their error."""
         if not models:
             return {}
         u = units(*models)
@@ -90,22 +91,22 @@ class Question:
         return {name: np.broadcast_to(bound + self._inside(name), self.right.shape) for name, bound in bounds.items()}
 
     def _inside(self, model: str) -> Any:
-        """What numbers that the op makes from whole numbers, and Fourier transforms, add to the allowed error."""
+        """What the op adds to the allowed error: for numbers that it makes from integers, and for Fourier transforms."""
         return model_of(model).c_amp * self.op.inside(self.a) + model_of(model).c_phase * self.op.spectral(self.a)
 
     @cached_property
     def kind(self) -> str:
-        """The kind of the right answer's dtype: "b" of booleans, "i" or "u" of whole numbers, "f" of floating-point numbers."""
+        """The kind of the right answer's dtype: "b" for booleans, "i" or "u" for integers, "f" for floating-point numbers."""
         return np.asarray(self.op.spec(**self.a)).dtype.kind
 
     @cached_property
     def wrong(self) -> dict[str, np.ndarray]:
-        """The answer of every mistake that has a place here."""
+        """The answer of every mistake that can occur at these arguments."""
         answers = {name: self.answer(name, mistake.wrong) for name, mistake in self.op.mistakes.items()}
         return {name: answer for name, answer in answers.items() if answer is not None}
 
     def answer(self, name: str, wrong: Wrong) -> np.ndarray | None:
-        """What a mistake gives here, or None where it has no place; computed once, but for two, or a line, in many elements."""
+        """The answer of a mistake, or None if it cannot occur here. Large answers of edits and of two mistakes are not kept."""
         if name in self._answers:
             return self._answers[name]
         answer = self._answer(wrong)
@@ -125,7 +126,8 @@ class Question:
             return y
 
     def bound(self, name: str, wrong: Wrong, answer: np.ndarray, model: str) -> np.ndarray:
-        """The allowed error of a wrong answer, computed once; that of the right one where a mistake does not run on Ranged."""
+        """The allowed error of a wrong answer, kept for later; that of the right answer if the mistake does not run on
+        `Ranged`."""
         if (name, model) not in self._bounds:
             models = self.ends if model in self.ends else (model,)  # at once: the layers of one run
             self._left -= answer.size * len(models)
@@ -134,7 +136,7 @@ class Question:
         return self._bounds[name, model]
 
     def _bounds_of(self, wrong: Wrong, models: Collection[str]) -> dict[str, np.ndarray]:
-        """The same in several models, from one run; where infinity times 0 came on the way, the bound of the right answer."""
+        """The bounds of a wrong answer in several models, from one run; NaN becomes the largest bound of the right answer."""
         otherwise = {each: np.asarray(self.tolerance.get(each, np.zeros(1)).max(initial=0)) for each in models}
         try:
             u, spec = units(*models), self.op.spec
@@ -150,7 +152,7 @@ class Question:
         return {each: np.where(np.isnan(made[each]), otherwise[each], made[each]) + inside[each] for each in models}
 
     def ask(self, got: np.ndarray, stages: Stages | None = None) -> Found:
-        """Which formula gave this output: the right one, a mistake, what `stages` reads, or two mistakes, where asked."""
+        """Which formula gave this output: the right one, a mistake, or a hypothesis of `stages`."""
         near: dict[str, float] = {}
         self._left, self.cut = ELEMENTS, False
         low = [each for each in self.op.mistakes.items() if each[1].kind == "precision"]  # in 16 bits these are right
@@ -173,7 +175,7 @@ class Question:
         return Found(False, model, worst, (), _least(near), len(near), self._left < 0 or self.cut)
 
     def _possible(self, got: np.ndarray, named: Named, near: dict[str, float]) -> bool:
-        """Whether an answer may be near; that of two mistakes is computed for it. Nothing is, once too many were computed."""
+        """Whether a candidate may fit; two mistakes at once are computed for that. False once too many were computed."""
         self._left -= max(got.size, 2**13)
         name, mistake = named
         if self._left < 0 or " and " not in name:
@@ -186,7 +188,7 @@ class Question:
         return possible
 
     def spread(self, got: np.ndarray, model: str) -> float:
-        """The root mean square of all errors in units of what is allowed, in units of its own limit; 0 where there is none."""
+        """The root mean square of all errors in units of their tolerance, divided by its limit; 0 if there is no limit."""
         return self._together(got, self.right, self.tolerance[model], model)
 
     def _together(self, got: np.ndarray, answer: np.ndarray, bound: np.ndarray, model: str) -> float:
@@ -194,10 +196,10 @@ class Question:
         return together / self.limit(model, together) if together else 0.0
 
     def limit(self, model: str, of: float | None = None) -> float:
-        """What all errors together may be, in units of what is allowed; infinite where each element alone says enough.
+        """The largest root mean square of all errors in units of their tolerance; infinite if each element is judged alone.
 
-        Only as many ways of rounding are run as tell whether `of` is within it; without `of` all are. What is FAR times
-        beyond what the first ways allow is not.
+        Only as many ways of rounding are run as decide whether `of` is within the limit; without `of`, all are. An `of` beyond
+        FAR times the limit of the first ways is outside.
         """
         limit = self._rms[model] if self._judged(model) else np.inf
         while of is None or limit < of <= FAR * limit or not limit:
@@ -208,7 +210,7 @@ class Question:
         return limit
 
     def _judged(self, model: str) -> bool:
-        """Whether all errors together are judged in this model."""
+        """Whether the errors of all elements are judged together in this model."""
         if model not in self._rms:
             bits = rounded.bits(model)
             judged = bits > 0 and self.gauge == "none" and ("attention" in self.op.tags or self._wide(model))
@@ -217,25 +219,25 @@ class Question:
         return self._rms[model] < np.inf
 
     def each_alone(self, models: Iterable[str]) -> "Question":
-        """This question, of each element alone in these models."""
+        """This question, with each element judged alone in these models."""
         self._rms |= dict.fromkeys(models, np.inf)
         return self
 
     def _wide(self, model: str) -> bool:
-        """Whether the bounds of most elements hold an output that is 1.1 times too large."""
+        """Whether the bounds of most elements accept an output that is 1.1 times too large."""
         held = ratios(1.1 * self.right, self.right, self.tolerance[model]) <= 1
         return bool(self.right.any()) and 2 * held[self.right != 0].sum() > np.count_nonzero(self.right)
 
     def passing(self, model: str) -> list[str]:
-        """Outputs unlike the right one that would pass too; what holds no factor of 1.3 holds no other factor, nor zeros."""
+        """Plainly wrong outputs that would pass too: 1.3 times the right numbers, or these numbers in reverse order."""
         garbage = {"1.3 times these numbers": 1.3 * self.right, "these numbers in reverse order": _reversed(self.right)}
         held = ((words, y) for words, y in garbage.items() if distance(y, self.right, self.tolerance[model], self.gauge) <= 1)
         return [words for words, y in held if self.spread(y, model) <= 1]
 
     def _growing(self, model: str, bits: int) -> Iterator[float]:
-        """r of `posref.vectors.models`, from what honest code gives here, with more and more ways of rounding.
+        """r of `posref.vectors.models`, which grows as the specification is run in more and more ways of rounding.
 
-        Infinite where the specification does not run so.
+        Infinite if the specification does not run in one of them.
         """
         ways, limit = [*rounded.ways(model)], 0.0
         for some in (ways[:FIRST], *([way] for way in ways[FIRST:])):
@@ -250,7 +252,7 @@ class Question:
             yield limit or np.inf
 
     def blind(self, model: str, among: Iterable[str] | None = None) -> list[str]:
-        """Mistakes, of all that have a place here or of a list, that this data cannot tell from the right answer."""
+        """Mistakes that this data cannot distinguish from the right answer: of all that can occur here, or of `among`."""
         if among is None:
             if model not in self._blind:
                 self._blind[model] = [name for name, answer in self.wrong.items() if not self._told(answer, model)]
@@ -259,7 +261,7 @@ class Question:
         return [name for name, answer in answers.items() if answer is None or not self._told(answer, model)]
 
     def pairs(self) -> Iterator[Named]:
-        """Two mistakes at once, of different kinds, each of which this data can show; not two values of one argument."""
+        """Two mistakes at once that are of different kinds and change different arguments, and that this data shows each."""
         names = self.shown()
         for i, first in enumerate(names):
             for second in names[i + 1 :]:
@@ -268,7 +270,7 @@ class Question:
                     yield f"{first} and {second}", together(one, other)
 
     def shown(self) -> list[str]:
-        """Mistakes with an answer of the right shape that this data tells from the right one."""
+        """Mistakes whose answer has the right shape and that this data distinguishes from the right answer."""
         model, shape = self.models[-1], self.right.shape
         return [name for name, answer in self.wrong.items() if answer.shape == shape and self._told(answer, model)]
 
@@ -278,14 +280,14 @@ class Question:
         return answer is not None and (answer.shape != self.right.shape or self._told(answer, self.models[-1]))
 
     def fits(self, got: np.ndarray, name: str, wrong: Wrong, where: Any = True) -> bool:
-        """Whether a mistake explains the elements `where`, in some model."""
+        """Whether a mistake explains the elements `where`, in the finest or the coarsest model."""
         answer = self.answer(name, wrong)
         if answer is None or answer.shape != got.shape:
             return False
         return any((ratios(got, answer, self.bound(name, wrong, answer, m))[where] <= 1).all() for m in self.ends)
 
     def names(self, got: np.ndarray, candidate: Named) -> bool:
-        """Whether this mistake, asked alone, is a name for this output, in some model."""
+        """Whether this mistake, tried alone, is named for this output, in the finest or the coarsest model."""
         return any(self._fitting(got, model, [candidate], {}) for model in self.ends)
 
     def _told(self, answer: np.ndarray, model: str) -> bool:
@@ -293,10 +295,11 @@ class Question:
         return distance(answer, self.right, exact, self.gauge) > 1 or self._together(answer, self.right, exact, model) > 1
 
     def _shown(self, got: np.ndarray, answer: np.ndarray, model: str, bound: np.ndarray) -> bool:
-        """Whether what is within the bound of a mistake cannot be right; where the bound is too wide, whether it is equal.
+        """Whether an output that fits a mistake cannot be right; if the bound is too wide to tell, whether it equals the
+        answer.
 
-        A bound that holds zeros, or the mistake's own numbers in another order, says nothing: noise would be named too. It is
-        judged where the mistake changes the answer: what is right elsewhere tells nothing of it.
+        A bound that accepts zeros, or the mistake's own numbers in another order, says nothing: it would accept noise too.
+        Bounds are judged where the mistake changes the answer, since equal elements say nothing about it.
         """
         exact = self.tolerance[model]
         if self.gauge == "none" and got.any() and not answer.any():
@@ -317,9 +320,9 @@ class Question:
         return equal and self._told(answer, model) and separates(answer, bound, self.gauge)
 
     def _is_a_factor(self, got: np.ndarray, answer: np.ndarray, bound: np.ndarray) -> bool:
-        """Whether the right answer times a number fits this output four times better than a mistake that fits it loosely.
+        """Whether the right answer times a number fits this output four times better than a mistake that fits loosely.
 
-        The number is fitted, so that fewer than three values say nothing; a mistake within half of its bound keeps its name.
+        The number is fitted, so fewer than three values prove nothing. A mistake within half of its bound keeps its name.
         """
         worst = distance(got, answer, bound)
         if self.gauge != "none" or worst <= 0.5 or len(np.unique(got)) < 3:
@@ -331,7 +334,7 @@ class Question:
     def _fitting(
         self, got: np.ndarray, model: str, candidates: Iterable[Named], near: dict[str, float]
     ) -> tuple[tuple[str, Mistake, float], ...]:
-        """Those that fit and how well, without those that fit far more loosely than the best."""
+        """The candidates that fit, with their distances, without those that fit far more loosely than the best."""
         fits: dict[str, tuple[Mistake, np.ndarray]] = {}
         for name, mistake in candidates:
             answer = self.answer(name, mistake.wrong)
@@ -355,16 +358,17 @@ class Question:
         return tuple(self._closest(got, model, fits)) if fits else ()
 
     def near(self, got: np.ndarray, answer: np.ndarray, part: np.ndarray) -> bool:
-        """Whether an answer may be near in a part of the elements, beside right ones, in some model."""
+        """Whether an answer may fit one part of the output, with the right answer elsewhere, in the finest or the coarsest
+        model."""
         if answer.shape != got.shape:
             return False
         placed, where = np.where(part, answer, self.right), np.broadcast_to(part, got.shape)
         return any(self._near(got, placed, model, where) for model in self.ends)
 
     def _near(self, got: np.ndarray, answer: np.ndarray, model: str, where: Any = ...) -> bool:
-        """Whether most elements are nearer than halfway, in digits, from exact to unrelated: else no bound will hold them.
+        """Whether most elements are nearer than halfway, in digits, from exact to unrelated; if not, no bound will accept them.
 
-        Nor will it where one alone is NaN, or infinite.
+        False too if an element is NaN or infinite in only one of the two arrays.
         """
         if self.gauge != "none" or not answer.size:
             return True
@@ -375,12 +379,12 @@ class Question:
         with np.errstate(all="ignore"):
             error = _quantile(np.nan_to_num(np.abs(some - sample), nan=0.0), 0.3)
             size = _quantile(np.abs(np.nan_to_num(sample)), 0.5)
-            # a right answer that is 0 or given allows nothing; its mistakes round their results
+            # a right answer that is 0 or copied allows no error, but the answers of its mistakes are rounded
             exact = max(_quantile(exact, 0.5), model_of(model).c_out * size)
         return bool(error <= np.sqrt(size * exact) + 8 * exact) and not self._farther(got, answer, model)
 
     def _farther(self, got: np.ndarray, answer: np.ndarray, model: str) -> bool:
-        """Whether an answer is no nearer to the output, in all, than the right one: no mistake, and bounds take long."""
+        """Whether an answer is no nearer to the output than the right one; then it is no diagnosis, and needs no bound."""
         exact = self.tolerance[model]
         if self._output is not got:
             self._output, self._errors = got, {}
@@ -391,7 +395,7 @@ class Question:
     def _closest(
         self, got: np.ndarray, model: str, fits: dict[str, tuple[Mistake, np.ndarray]]
     ) -> Iterator[tuple[str, Mistake, float]]:
-        """Those whose numbers are those of the best fit, as far as its bound and float64 tell."""
+        """The fits whose numbers equal those of the best fit, within its bound and float64 rounding."""
         best = min(fits, key=lambda name: np.nanmax(np.abs(got - fits[name][1]), initial=0))
         nearest, bound = fits[best][1], self.bound(best, fits[best][0].wrong, fits[best][1], model)
         for name, (mistake, answer) in fits.items():
@@ -401,23 +405,23 @@ class Question:
 
 
 def _better(fits: tuple[tuple[str, Mistake, float], ...], worst: float) -> tuple[tuple[str, Mistake, float], ...]:
-    """Those that fit twice as well as the right answer, where that does not fit: a closer fit may be chance."""
+    """The fits that are twice as close as the right answer, if that fails its bound: a smaller gain may be chance."""
     return tuple(each for each in fits if worst <= 1 or 2 * each[2] <= worst)
 
 
 def changed(mistake: Mistake) -> set[str]:
-    """The arguments in whose place a mistake puts others."""
+    """The arguments that a mistake replaces."""
     return {*getattr(mistake.wrong, "change", ())}
 
 
 def together(*mistakes: Mistake) -> Mistake:
-    """Several mistakes as one: each varies what the one before it left."""
+    """Several mistakes as one, each applied on top of the one before."""
     words = [" ".join(filter(None, (m.effect, m.remedy))) for m in mistakes]
     return Mistake(both(*(m.wrong for m in mistakes)), ", and ".join(m.bug for m in mistakes), remedy="\n".join(words))
 
 
 def ratios(got: np.ndarray, expected: np.ndarray, bound: np.ndarray) -> np.ndarray:
-    """Every error in units of what is allowed; NaN, and an infinity of its sign, are as expected where they are expected."""
+    """Every error divided by its bound: 0 for an expected NaN or infinity, infinite for an unexpected NaN."""
     with np.errstate(all="ignore"):
         ratio = np.asarray(np.abs(got - expected) / bound)
     if ratio.max(initial=0.0) < np.inf:
@@ -427,7 +431,7 @@ def ratios(got: np.ndarray, expected: np.ndarray, bound: np.ndarray) -> np.ndarr
 
 
 def distance(got: np.ndarray, expected: np.ndarray, bound: np.ndarray, gauge: str = "none") -> float:
-    """The worst error in units of what is allowed; with "row_constant" up to a constant in every row.
+    """The largest error divided by its bound; with gauge "row_constant", of the differences within each row.
 
     >>> infinite = np.array([-np.inf])
     >>> distance(infinite, infinite, np.ones(1)), distance(np.array([np.nan]), infinite, np.ones(1))
@@ -442,10 +446,10 @@ def distance(got: np.ndarray, expected: np.ndarray, bound: np.ndarray, gauge: st
 
 
 def separates(answer: np.ndarray, bound: np.ndarray, gauge: str = "none") -> bool:
-    """Whether a bound tells an answer from zeros, from its own numbers reversed, from 1.3 times these, and from noise.
+    """Whether a bound distinguishes an answer from zeros, from its numbers reversed, from 1.3 times these, and from noise.
 
-    Of zeros and of reversed numbers half of the elements where they differ have to be refused. Noise as large as the largest
-    number is within the bounds of all elements with a probability of 2^-bits.
+    Zeros and reversed numbers must be refused in half of the elements where they differ. Noise as large as the largest number
+    is within the bounds of all elements with a probability of 2^-bits.
 
     >>> separates(np.array([1.0, -2.0]), np.array([0.01, 0.01])), separates(np.array([1.0, -2.0]), np.array([0.5, 0.5]))
     (True, False)
@@ -468,12 +472,12 @@ def _reversed(y: np.ndarray) -> np.ndarray:
 
 
 def _quantile(y: np.ndarray, part: float) -> Any:
-    """An element that this part of all is not above; `np.quantile` takes ten times as long."""
+    """The element that the share `part` of all elements does not exceed; `np.quantile` takes ten times as long."""
     return np.sort(y)[int(part * (y.size - 1))]
 
 
 def lifted(a: Mapping[str, Any], u: Units) -> Arguments:
-    """Arguments as numbers with error: settings that enter formulas were computed, other float arrays are exact."""
+    """Arguments as numbers with error: settings that formulas compute with carry an error, other float arrays are exact."""
     made = Arguments(a)
     for name, value in a.items():
         if name in CONSTANTS and isinstance(value, (int, float, np.ndarray)):

@@ -1,7 +1,7 @@
-"""Fitted: a factor or a shift solved from the output, steps that run twice or not at all, arrays read along other axes.
+"""Fitted: factors and shifts solved from the output, steps that run twice or not at all, arrays read along other axes.
 
-A number is solved from all elements by least squares, of the result first, then of each argument and setting. It is a name
-where three different values have it, where it explains the errors, and where every element is within its bound.
+Least squares over all elements solve a number, for the result first, then for each argument and setting. The number is named if
+there are three different values, if it explains the errors, and if every element is within its bound.
 """
 
 import inspect
@@ -32,7 +32,7 @@ Vary = Callable[[float], dict[str, Any]]
 
 
 def factors(a: Arguments) -> dict[str, float]:
-    """Factors that a number may have too often or too rarely, by what they are; of equal ones the first."""
+    """Factors by which a number may be wrong, by their words; of equal factors only the first."""
     known, seen = _factors(a), dict[float, str]()
     for words, factor in known.items():
         seen.setdefault(round(factor, 9), words)
@@ -40,7 +40,7 @@ def factors(a: Arguments) -> dict[str, float]:
 
 
 def factor(words: str, number: float) -> Callable[[Arguments], float]:
-    """The factor of these words at any arguments: the width of an array is another number where the array is wider."""
+    """A function that returns the factor with these words for any arguments, such as the width of an array."""
     return lambda a: _factors(a).get(words, number)
 
 
@@ -63,7 +63,7 @@ def _factors(a: Arguments) -> dict[str, float]:
 
 
 def of_result(question: Question, got: np.ndarray, digits: tuple[int, ...] = DIGITS) -> Iterator[Named]:
-    """The result times a number, or with a number added."""
+    """The result times a number, or plus a number."""
     if not _telling(question, got):
         return
     right = question.right
@@ -81,7 +81,7 @@ def of_result(question: Question, got: np.ndarray, digits: tuple[int, ...] = DIG
 
 
 def of_inputs(question: Question, got: np.ndarray) -> Iterator[Named]:
-    """The result with an input added, subtracted or multiplied: a residual, a gate, a bias that belongs to another step."""
+    """The result with an input added, subtracted or multiplied: a residual, a gate, or the bias of another step."""
     arrays = {name: x for name, x in question.a.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.size > 2}
     changes = {"added to": np.add, "subtracted from": np.subtract, "multiplied with": np.multiply}
     for name, x in arrays.items() if _telling(question, got) else ():
@@ -98,20 +98,20 @@ def _with_input(y: Any, a: Arguments, *, name: str, change: Any) -> Any:
 
 
 def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
-    """All that are solved from the output, and the steps."""
+    """All hypotheses of this module: steps, settings, the result, inputs and arrays."""
     yield from of_steps(question.op.spec, question.a)
     for of in (of_settings, of_result, of_inputs, of_arrays):
         yield from of(question, got)
 
 
 def of_settings(question: Question, got: np.ndarray) -> Iterator[Named]:
-    """Each setting that is a number times another, solved from the output; bases and factors are read elsewhere."""
+    """Each float setting times a number solved from the output; bases and factors are found elsewhere."""
     names = [name for name, value in question.a.items() if type(value) is float and value and name not in CONSTANTS]
     yield from _of_arguments(question, got, names)
 
 
 def of_arrays(question: Question, got: np.ndarray) -> Iterator[Named]:
-    """Each array times a number or with a number added, solved from the output."""
+    """Each array times a number, or plus a number, solved from the output."""
     arrays = {name: question.a[name] for name in question.op.given if isinstance(question.a.get(name), np.ndarray)}
     yield from _of_arguments(question, got, [name for name, value in arrays.items() if value.dtype.kind == "f"])
 
@@ -135,7 +135,7 @@ def _of_argument(question: Question, got: np.ndarray, name: str, known: dict[str
 
 
 def first_that_fits(question: Question, got: np.ndarray, every: Iterator[Named]) -> list[Named]:
-    """The number with the fewest digits that is a name."""
+    """The first hypothesis that is named for this output, in a list; `every` begins with the fewest digits."""
     return next(([each] for each in every if question.names(got, each)), [])
 
 
@@ -144,7 +144,8 @@ def _rounded(number: float, digits: tuple[int, ...] = DIGITS) -> list[float]:
 
 
 def _telling(question: Question, got: np.ndarray) -> bool:
-    """Whether three different values are finite and not right: fewer are met by some number, whatever the cause."""
+    """Whether output and right answer are finite and have three different values each: fewer values fit some number by
+    chance."""
     right = question.right
     if got.shape != right.shape or not np.isfinite(got).all() or not np.isfinite(right).all():
         return False
@@ -154,7 +155,7 @@ def _telling(question: Question, got: np.ndarray) -> bool:
 
 
 def explains(question: Question, got: np.ndarray, answer: np.ndarray, bits: int = EXPLAINED) -> bool:
-    """Whether errors against an answer are so many bits smaller than those against the right one, in values enough."""
+    """Whether errors against an answer are this many bits smaller than against the right one, over enough values."""
     bound = question.tolerance[question.models[-1]] + PRODUCT * np.abs(answer)
     with np.errstate(all="ignore"):
         before, after = rms(ratios(got, question.right, bound)), rms(ratios(got, answer, bound))
@@ -163,7 +164,7 @@ def explains(question: Question, got: np.ndarray, answer: np.ndarray, bits: int 
 
 
 def _plain(measured: float, known: dict[str, float], digits: tuple[int, ...] = DIGITS) -> Iterator[tuple[str, float]]:
-    """What a measured factor may be: one that is known, else in few digits."""
+    """What a measured factor may be: a known factor, or the number in few digits."""
     yield from (each for each in known.items() if abs(each[1] - measured) <= 2.0**-6 * abs(measured))
     for number in _rounded(measured, digits):
         if f"{number:.6g}" not in ("0", "1") and abs(number - measured) <= 2.0**-8 * abs(measured):
@@ -171,7 +172,7 @@ def _plain(measured: float, known: dict[str, float], digits: tuple[int, ...] = D
 
 
 def _dropout(factor: float) -> str:
-    """Words for 1 / (1 - p) with a p of two digits.
+    """Words for 1 / (1 - p), the factor of dropout, if p has two digits.
 
     >>> _dropout(1 / 0.9)
     ', 1 / (1 - 0.1)'
@@ -181,7 +182,7 @@ def _dropout(factor: float) -> str:
 
 
 def _solved(question: Question, got: np.ndarray, vary: Vary, none: float) -> float | None:
-    """The number with which an argument gives the output, by Newton's method from the best start; None where none does."""
+    """The number for which `vary` gives the output, by Newton's method from the best start; None if there is none."""
     weight = 1 / np.maximum(question.tolerance[question.models[-1]], np.finfo(float).tiny)
 
     def error(number: float) -> np.ndarray:
@@ -215,7 +216,7 @@ def _solved(question: Question, got: np.ndarray, vary: Vary, none: float) -> flo
 
 
 def times(name: str, words: str, number: float) -> Named:
-    """The result, or an argument, multiplied by a number that `factors` knows by these words."""
+    """The result or an argument times a number; `words` are those of `factors`, or the number itself."""
     measured, of = words.startswith(f"{number:g}"), factor(words, number)
     shown = f"{number:.9g}" if measured else f"{number:.6g}"
     called = {"-1": "negated", "2": "doubled", "1/2": "halved"}.get(words, f"times {shown}")
@@ -257,7 +258,7 @@ def _own_steps(f: Any) -> list[Any]:
 
 
 def _calls(f: Any, a: Arguments, step: Any) -> list[int]:
-    """The first arguments of the calls of a step, by identity; none where it gives another shape, or has two such arrays."""
+    """The ids of the first arguments in the calls of a step; empty if it changes a shape, or has two arrays of its shape."""
     found, other = list[int](), list[int]()
 
     def recorded(*x: Any, **named: Any) -> Any:
@@ -293,7 +294,7 @@ def _changed_step(step: Any, some: set[int], twice: bool) -> Any:
 
 
 def along_heads(question: Question, groups: list[tuple[str, list[str]]]) -> Iterator[Named]:
-    """Arrays of texts that are read by the number of the head, or in the order of flattened texts and heads."""
+    """Arrays with one row per text that are indexed by the head, or by the flattened texts and heads."""
     shape = question.right.shape
     if len(shape) != 4 or min(shape[:2]) < 2:
         return

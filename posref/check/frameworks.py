@@ -1,7 +1,7 @@
-"""Frameworks: what each of them calls the two layouts.
+"""Frameworks: what each framework calls the two layouts.
 
-Each row says what to write to get `layout="half"`, pairs (t, t + dim/2), or `layout="interleaved"`, pairs (2t, 2t + 1).
-None where a framework has no such setting. The source is where the meaning was read.
+Each row says what to write to get `layout="half"`, pairs (t, t + dim/2), or `layout="interleaved"`, pairs (2t, 2t + 1); None if
+the framework has no such setting. `source` is where this was read.
 """
 
 import re
@@ -63,7 +63,7 @@ def aliases() -> tuple[Alias, ...]:
 
 
 def layout_of(word: str) -> str | None:
-    """The layout that a word means: a setting of the table, or a part of a name that is in one column alone.
+    """The layout that a word means: a setting of the table, or a part of settings for one layout only; else None.
 
     >>> layout_of("neox"), layout_of("traditional=True"), layout_of("rope")
     ('half', 'interleaved', None)

@@ -1,7 +1,7 @@
-"""General: mistakes that any op can have, in the order of an axis, and in the numbers of one argument or of the result.
+"""General: mistakes that any op can have: a wrong order along an axis, or wrong numbers in an argument or in the result.
 
-Tried where no mistake of the op fits and no setting with another number. Nothing here is fitted: every shift is a number of the
-question, such as the length of the cache. `fitted` solves other numbers, and `relation` states a fact.
+They are tried if no mistake of the op fits and no other value of a setting. No number is fitted here: every shift is a number
+of the question, such as the length of the cache. `fitted` solves numbers from the output; `relation` states a fact about it.
 """
 
 import math
@@ -79,7 +79,7 @@ Change = Callable[[Any], Any]
 
 
 def _moved(first: int, inner: int, last: int) -> Change:
-    """Numbers that are added to the first, the inner and the last entry along the last axis."""
+    """Adds one number to the first, one to each inner, and one to the last entry along the last axis."""
     return lambda p: p + np.array([first, *[inner] * (p.shape[-1] - 2), last])[: p.shape[-1]]
 
 
@@ -186,7 +186,7 @@ AT_ENDS = {"i": ENDS_MOVED, "u": ENDS_MOVED}
 
 
 def stages(question: Question, got: np.ndarray | None = None) -> Iterator[Iterator[Named]]:
-    """Other numbers in all of an argument or the result; other orders, and axes read as others; numbers at the ends alone."""
+    """Changed numbers in an argument or in the result; then other orders and axes; then changes of first and last entries."""
     a = question.a
     arrays = {name: a[name] for name in question.op.given if isinstance(a.get(name), np.ndarray) and a[name].size > 1}
     groups = _groups(arrays)
@@ -200,9 +200,8 @@ def stages(question: Question, got: np.ndarray | None = None) -> Iterator[Iterat
 
 
 def in_16_bits(question: Question, got: np.ndarray) -> Iterator[Named]:
-    """Positions and all that is computed with them in 16 bits, in the order of the specification; float settings as well, or
-    as they are, as in torch, where they are numbers of Python.
-    """
+    """Positions, and all that is computed with them, in 16 bits, in the order of the specification. Float settings are in 16
+    bits too, or kept as they are, as in torch, where they are numbers of Python."""
     a, remedy = question.a, "Keep positions, and what is computed with them, in float32."
     names = [name for name in PLACED if isinstance(a.get(name), np.ndarray)]
     settings = [name for name, value in a.items() if type(value) is float and name not in CONSTANTS]
@@ -223,13 +222,14 @@ def _in_16_bits(names: list[str], kept: list[str], bits: int, f: Any, a: Argumen
 
 
 def in_several_places(question: Question, got: np.ndarray) -> bool:
-    """Whether three pairs of a row and a column are wrong: what is wrong at one, in all heads, has an end as any cause."""
+    """Whether three pairs of a row and a column are wrong: fewer would fit many mistakes at the ends of an axis."""
     wrong = ratios(got, question.right, question.tolerance[question.models[-1]]) > 1
     return int(np.count_nonzero(wrong.reshape(-1, *wrong.shape[-2:]).any(axis=0))) >= 3
 
 
 def places(question: Question, got: np.ndarray) -> Iterator[Named]:
-    """Positions whose start counts twice, off by one at an end, or read by heads: patterns come before measured positions."""
+    """Positions whose start is added twice, that are off by one at an end, or read by heads. They are tried before measured
+    positions."""
     arrays = {name: question.a[name] for name in question.op.given if name in PLACED and name in question.a}
     groups = _groups({name: p for name, p in arrays.items() if isinstance(p, np.ndarray) and p.size > 1})
     some = {"i": {"start_counted_twice": WHOLE["start_counted_twice"]}}
@@ -239,7 +239,7 @@ def places(question: Question, got: np.ndarray) -> Iterator[Named]:
 
 
 def hypotheses(question: Question, got: np.ndarray | None = None) -> Iterator[Named]:
-    """All of them."""
+    """The hypotheses of all stages."""
     return chain.from_iterable(stages(question, got))
 
 
@@ -294,7 +294,7 @@ def _limited(name: str, value: np.ndarray) -> Iterator[Named]:
 
 
 def _axes(question: Question, got: np.ndarray | None, arrays: dict[str, np.ndarray]) -> Iterator[Named]:
-    """Another order along an axis, and axes that are read as each other; one or two wrong bits fit an order by chance."""
+    """Other orders along an axis, and axes read as each other; none for one or two wrong bits, which fit an order by chance."""
     few = question.kind == "b"
     if few and got is not None and got.shape == question.right.shape and not in_several_places(question, got):
         return
@@ -304,7 +304,7 @@ def _axes(question: Question, got: np.ndarray | None, arrays: dict[str, np.ndarr
 
 
 def _grown(a: Arguments, mistake: Mistake) -> bool:
-    """Whether rows of sizes, such as frames, rows and columns, count far more places than before: nobody would compute them."""
+    """Whether changed sizes, such as frames, rows and columns, count far more places than before: too many to compute."""
     changed = {name: new(a) for name, new in getattr(mistake.wrong, "change", {}).items() if name not in PLACED}
     sizes = {name: x for name, x in changed.items() if x.ndim == 2 and x.dtype.kind in "iu"}
     return any(_counted(x) > GROWN * _counted(a[name]) for name, x in sizes.items())
@@ -315,7 +315,7 @@ def _counted(sizes: np.ndarray) -> Any:
 
 
 def _groups(arrays: dict[str, np.ndarray]) -> list[tuple[str, list[str]]]:
-    """Each array, and those of one kind together: query_positions and key_positions, q_weight and k_weight."""
+    """Each array alone, and arrays of one kind together: query_positions and key_positions, q_weight and k_weight."""
     kinds: dict[str, list[str]] = {}
     for name in arrays:
         kinds.setdefault(name.partition("_")[2], []).append(name)
@@ -324,21 +324,22 @@ def _groups(arrays: dict[str, np.ndarray]) -> list[tuple[str, list[str]]]:
 
 
 def _changed(called: str, names: list[str], value: np.ndarray, kinds: dict[str, Any]) -> Iterator[Named]:
-    """The changes of numbers of this kind, in each of the arrays."""
+    """The changes for numbers of this dtype, made in all of these arrays together."""
     for change, (changed, words, remedy) in kinds.get(value.dtype.kind, {}).items():
         wrong = changing(changed, *names)
         yield _mistake(f"{called}_{change}", wrong, f"{called.replace('all_', 'all ')} {words}", remedy)
 
 
 def _at_limits(question: Question, got: np.ndarray) -> bool:
-    """Whether all wrong numbers are the smallest or the largest one, and three others of them and three right ones are not."""
+    """Whether every wrong number is the smallest or largest of the output, and three different ones were expected there."""
     wrong = ratios(got, question.right, question.tolerance[question.models[-1]]) > 1
     ends = np.isin(got[wrong], (got.min(), got.max())).all()
     return bool(ends and all(len(np.unique(some)) >= 3 for some in (question.right[wrong], got[~wrong])))
 
 
 def clipped(got: np.ndarray, right: Any = (-np.inf, np.inf)) -> dict[str, Mistake]:
-    """The right result, between the smallest and the largest number of the output, as far as right ones are beyond these."""
+    """The right result, clipped at the smallest or the largest number of the output, if right numbers lie beyond; else
+    empty."""
     low, high = got.min(), got.max()
     beyond = 2.0**-20 * max(abs(low), abs(high))
     ends = low if np.min(right) < low - beyond else -np.inf, high if np.max(right) > high + beyond else np.inf
@@ -350,7 +351,7 @@ def clipped(got: np.ndarray, right: Any = (-np.inf, np.inf)) -> dict[str, Mistak
 
 
 def _band(question: Question, got: np.ndarray | None) -> Iterator[Named]:
-    """The offsets j - i whose keys a mask sees, or hides, where they are all from one number to another."""
+    """A mask that sees, or hides, exactly the keys whose offset j - i is in one interval."""
     a = question.a
     placed = {"query_positions", "key_positions"} <= a.keys()
     if got is None or question.kind != "b" or not (placed or (got.ndim > 1 and got.shape[-1] == got.shape[-2])):
@@ -385,14 +386,14 @@ def _within(f: Any, a: Arguments, low: float, high: float, seen: bool) -> np.nda
 
 
 def offsets(a: Arguments, got: np.ndarray) -> np.ndarray:
-    """Key minus query, by position, or by row and column where there are no positions."""
+    """Key minus query, by position; by column and row if there are no positions."""
     if "key_positions" in a:
         return a.key_positions[..., None, :] - a.query_positions[..., :, None]
     return np.broadcast_to(np.arange(got.shape[-1]) - np.arange(got.shape[-1])[:, None], got.shape)
 
 
 def _joined(name: str, value: np.ndarray) -> Iterator[Named]:
-    """Entries that are counted together, as where boundaries are left out; of lengths this leaves the result its shape."""
+    """Integers that are added up in groups, as if boundaries were left out; lengths then keep their sum."""
     last = value.size - 1
     ways = {"after the first": [0, 1], "before the last": [0, last], "in pairs": [*range(0, last + 1, 2)]}
     for words, starts in ways.items() if value.dtype.kind in "iu" else ():
@@ -406,7 +407,7 @@ def _in_bits(bits: int) -> Any:
 
 
 def _orders(value: np.ndarray, few: bool = False) -> Iterator[tuple[str, int]]:
-    """The orders that an axis can show; of results with few bits not those that leave one entry, but of texts and heads."""
+    """The orders to try along each axis. For results of few bits, none that keeps one entry, except along texts and heads."""
     batches = max(value.ndim - 2, int(value.ndim == 2)) if few else value.ndim
     for axis, n in enumerate(value.shape if value.ndim in AXES else ()):
         for order in ORDERS if n > 1 else ():
@@ -417,7 +418,7 @@ def _orders(value: np.ndarray, few: bool = False) -> Iterator[tuple[str, int]]:
 
 
 def _of(name: str, change: Change) -> Any:
-    """A change of the result, or of the argument of this name."""
+    """The change, made in the result or in the argument of this name."""
     return result(change) if name == "result" else changing(change, name)
 
 
@@ -438,12 +439,12 @@ def _rows_as_heads(y: Any) -> Any:
 
 
 def _reshaped(y: Any, axes: tuple[int, ...]) -> Any:
-    """Numbers that stand in memory with their axes in another order, read as if they stood in this one."""
+    """Numbers whose axes have another order in memory, read as if they had this one."""
     return np.transpose(y.reshape([y.shape[axis] for axis in axes]), np.argsort(axes))
 
 
 def _rewritten(y: Any, axes: tuple[int, ...]) -> Any:
-    """Numbers that are written with their axes in another order."""
+    """Numbers written with their axes in another order, read as if they had this one."""
     return np.transpose(y, axes).reshape(y.shape)
 
 
@@ -454,12 +455,12 @@ RESHAPED = (
 
 
 def _in_memory(ndim: int) -> list[tuple[int, ...]]:
-    """The orders in which axes may stand: of two or three any other, of four the last two exchanged."""
+    """Other orders that axes may have in memory: any for two or three axes; for four, the last two exchanged."""
     return [axes for axes in permutations(range(ndim)) if axes != (*range(ndim),) and (ndim < 4 or axes[:2] == (0, 1))]
 
 
 def _mixed(name: str, value: np.ndarray) -> Iterator[Named]:
-    """Axes of heads and rows that are read as each other, and a square that is transposed."""
+    """Axes that are read as each other, such as heads and rows, and a square that is transposed."""
     if value.ndim == 4 and value.shape[1] > 1 < value.shape[2]:
         heads, rows = value.shape[1:3]
         for mixed, words, change in (
@@ -483,7 +484,7 @@ def _mixed(name: str, value: np.ndarray) -> Iterator[Named]:
 
 
 def arrangements(question: Question, got: np.ndarray) -> Iterator[Named]:
-    """The right numbers in another shape: other axes, heads merged into the features, or a part of one axis."""
+    """The right numbers in another shape: other axes, heads merged into the features, or another length of one axis."""
     shape = question.right.shape
     names = [name.replace("_", " ") for name in AXES.get(len(shape), ())]
     for axes in permutations(range(len(names))):
@@ -503,7 +504,7 @@ def arrangements(question: Question, got: np.ndarray) -> Iterator[Named]:
 
 
 def _other_length(question: Question, got: np.ndarray, axis: int, name: str) -> Iterator[Named]:
-    """A part of the right entries, entries beside them, or entries of inputs that are followed by zeros, as where one pads."""
+    """One axis of another length: a part of the right entries, these among others, or those of inputs padded with zeros."""
     size, n = got.shape[axis], question.right.shape[axis]
     ours = f"the {size} {name} of the result are {name}"
     for first in range(n - size + 1):
@@ -524,13 +525,14 @@ def _other_length(question: Question, got: np.ndarray, axis: int, name: str) -> 
 
 
 def _among(got: np.ndarray, first: int, axis: int, y: Any) -> Any:
-    """The right entries from `first` on, among the others of the output."""
+    """The right entries from `first` on, with the other entries of the output around them."""
     before, _, behind = np.split(got, [first, first + y.shape[axis]], axis=axis)
     return np.concatenate([before, y, behind], axis=axis)
 
 
 def _of_tokens(question: Question) -> dict[str, int]:
-    """The axis of tokens of each array that has one; none where an array cannot be followed by zeros, as positions."""
+    """The token axis of each array that has one; empty if one of these holds integers, such as positions: no zeros follow
+    them."""
     labels = labels_of(question.op, question.a)
     found = {name: labels[name].index("tokens") for name in question.op.given if "tokens" in labels.get(name, ())}
     return found if all(question.a[name].dtype.kind == "f" for name in found) else {}
@@ -546,13 +548,13 @@ def _arranged(name: str, change: Callable[[Any], Any], words: str, remedy: str) 
 
 
 def _same_beyond(question: Question, name: str, shift: int) -> bool:
-    """Whether positions that are moved one farther give the same truth: then how far they are off is not known."""
+    """Whether positions moved by one more give the same result: then the size of the shift is unknown."""
     moved = (question.a | {name: question.a[name] + by} for by in (shift, shift + (1 if shift > 0 else -1)))
     return np.array_equal(*(question.op.spec(**each) for each in moved))
 
 
 def _positions(question: Question, arrays: dict[str, np.ndarray], truth: bool) -> Iterator[Named]:
-    """Positions of one argument against those of the other shifted, all multiplied or divided, or summed over the batch."""
+    """Positions of one argument shifted against the other; all multiplied, divided or clipped; or summed over the batch."""
     names, powers = [name for name in arrays if name in POSITIONS or name == "coordinates"], () if truth else POWERS
     lengths: dict[str, Callable[[Arguments], int]] = {}
     lengths |= {f"the number of {name.removesuffix('_positions')} positions": partial(_length, name) for name in names}
@@ -620,7 +622,7 @@ def _length(name: str, a: Arguments) -> int:
 
 
 def _stretched(axes: int) -> Iterator[Named]:
-    """One of several coordinates multiplied by a ratio of small numbers, as where frames have another rate."""
+    """One of several coordinates times a ratio of small numbers, as with another frame rate."""
     for axis in range(axes) if axes > 1 else ():
         for factor in RATIOS:
             one = 1 + (factor - 1) * (np.arange(axes) == axis)
@@ -630,7 +632,8 @@ def _stretched(axes: int) -> Iterator[Named]:
 
 
 def _measured(got: np.ndarray, right: np.ndarray) -> float:
-    """How many times an answer the output is, as its large elements say: bounds of 16 bits hold other factors too; else NaN."""
+    """The factor from answer to output, as the larger elements show it, since 16-bit bounds accept other factors; NaN if
+    none."""
     size = np.abs(right)
     if got.shape != right.shape or not np.isfinite(size).all() or not size.any():
         return np.nan
@@ -640,7 +643,7 @@ def _measured(got: np.ndarray, right: np.ndarray) -> float:
 
 
 def shifts(question: Question) -> Iterator[Named]:
-    """The right whole numbers with another one added."""
+    """The right integers plus another integer, or plus the number of True or False in each row of a mask."""
     if question.kind in "iu":
         yield from (_shift(words, shift) for words, shift in _shifts(question.a).items())
         masks = {name: x for name, x in question.a.items() if isinstance(x, np.ndarray) and x.dtype.kind == "b" and x.ndim == 2}
@@ -650,7 +653,7 @@ def shifts(question: Question) -> Iterator[Named]:
 
 
 def _row_shifts(name: str) -> Iterator[Named]:
-    """In each row the number of True, or of False, in a mask is added or subtracted, everywhere or where it is True."""
+    """The number of True or False in each row of a mask, added or subtracted everywhere or only where the mask is True."""
     for sign, verb in ((1, "added"), (-1, "subtracted")):
         for of, entry in ((True, "True"), (False, "False")):
             for everywhere, where in ((True, ""), (False, f", where {name} is True")):
@@ -663,7 +666,7 @@ def _row_shifts(name: str) -> Iterator[Named]:
 
 
 def _shifts(a: Arguments) -> dict[str, int]:
-    """Whole numbers of the question by which whole results may be off."""
+    """Integers of the question by which integer results may be off."""
     sizes = {name: value for name, value in a.items() if type(value) is int and abs(value) > 1}
     if "n_key" in sizes and "n_query" in sizes:
         sizes["the length of the cache"] = sizes["n_key"] - sizes["n_query"]
@@ -676,7 +679,7 @@ def _shift(words: str, shift: int) -> Named:
 
 
 def with_a_factor(question: Question, got: np.ndarray) -> Iterator[Named]:
-    """Each mistake that this data shows, and each step left out, with a factor: the output is so many times its answer."""
+    """Each mistake that this data shows, and each step left out or repeated, times a known factor that fits the output."""
     known = {} if question.kind in "iu" else fitted.factors(question.a)
     mistakes = {name: question.op.mistakes[name] for name in question.shown()} if known else {}
     mistakes |= fitted.of_steps(question.op.spec, question.a) if known else {}
@@ -692,7 +695,7 @@ def with_a_factor(question: Question, got: np.ndarray) -> Iterator[Named]:
 
 
 def _multiple(answer: np.ndarray, right: np.ndarray) -> bool:
-    """Whether a wrong answer is the right one times a number."""
+    """Whether a wrong answer is the right answer times a number."""
     size = np.abs(right)
     with np.errstate(all="ignore"):
         factor = answer.ravel()[size.argmax()] / right.ravel()[size.argmax()]
@@ -704,7 +707,7 @@ REMOVED = ", which a softmax over the row removes"
 
 
 def relation(question: Question, got: np.ndarray, model: str) -> str:
-    """A fact about all numbers, or about those of the entries of one axis that are wrong, where the others are right."""
+    """A relation of the output to the right answer, over all elements or over the wrong entries of one axis; else ""."""
     right, bound = question.right, np.broadcast_to(question.tolerance[model], question.right.shape)
     if got.shape != right.shape or (said := _relation(question, got, right, bound)):
         return said if got.shape == right.shape else ""
@@ -718,7 +721,7 @@ def relation(question: Question, got: np.ndarray, model: str) -> str:
 
 
 def _relation(question: Question, got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> str:
-    """A common factor or difference, limits, or a factor or difference that depends on some axes alone."""
+    """A common factor or difference, limits, or a factor or difference that depends only on some axes."""
     if got.shape != right.shape or got.size < 3 or not np.isfinite(got).all() or not np.isfinite(right).all():
         return ""
     if not separates(right, 2 * bound):  # then many facts would fit
@@ -748,7 +751,7 @@ def _relation(question: Question, got: np.ndarray, right: np.ndarray, bound: np.
 
 
 def _runs(shift: np.ndarray) -> str:
-    """The rows that are off by one number, one after the other, if these are few.
+    """Words for runs of rows that are off by one number each; "" for more than four runs.
 
     >>> _runs(np.array([0.0, -1, -1, 2]))
     ': -1 in rows 1 to 2, +2 in row 3'
@@ -760,7 +763,7 @@ def _runs(shift: np.ndarray) -> str:
 
 
 def _depends(question: Question, got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> str:
-    """On which axes alone a factor, or a difference, depends: one number for each head, or for each row and column."""
+    """The axes on which alone a factor or a difference depends: one number per head, or per row and column."""
     called = names(question)
     bound = 2 * (bound + 2.0**-22 * np.abs(right))
     for kept in (each for n in range(1, right.ndim) for each in combinations(range(right.ndim), n)):

@@ -1,4 +1,4 @@
-"""Golden: outputs that were dumped by another program, against a golden case."""
+"""Golden: compares the output of another program with a golden case."""
 
 import functools
 from typing import Any
@@ -19,10 +19,10 @@ _system = functools.cache(vectors.load)  # which is read here and never written
 def diagnose(case: Any, output: Any, *, dtype: str | None = None, model: str | None = None) -> Report:
     """Compare an output with a golden case and say what it equals.
 
-    `case` is one of `posref.vectors` or its id; `output` is an array or tensor of the shape of the expected one, `dtype` its
-    dtype where the array does not say (bf16 that was widened to float32). The mistakes of `posref mistakes` are named, alone
-    or with all that give the same numbers at this case; if none fits, the worst element is reported with the mistakes that the
-    case was made to catch. ValueError for an unknown case or model.
+    `case` is a case of `posref.vectors` or its id. `output` is an array or tensor of the expected shape, `dtype` its dtype if
+    the array does not say it (bf16 that was widened to float32); `model` demands one precision model. The report names the
+    mistake of `posref mistakes` that fits, or all that give the same numbers at this case. If none fits, it shows the worst
+    element and the mistakes that the case was made to catch. ValueError for an unknown case or model.
 
     >>> from posref import vectors
     >>> got = vectors.case("rope/interleaved/d8-b1e4/tiny").expected
@@ -50,7 +50,7 @@ def diagnose(case: Any, output: Any, *, dtype: str | None = None, model: str | N
 
 
 def _question(report: Report, case: Any, kind: str, model: str | None) -> Question | None:
-    """By the stored sensitivities, in the models that the dtype allows. Where equality is meant integers will do."""
+    """The question of a case, in the models that the dtype allows; None if it allows none. Exact cases accept integers."""
     op, arguments = ops.of_case(case)
     exact = case.cond is None and kind.startswith(("int", "uint", "bool"))
     allowed = case.models[:1] if exact else models(kind, arguments)
@@ -71,7 +71,7 @@ def _question(report: Report, case: Any, kind: str, model: str | None) -> Questi
 
 
 def _alone(case: Any, names: set[str]) -> str:
-    """How many cases of the op tell what was named."""
+    """A sentence that the diagnosis is on one case, and how many cases of the op would show the same mistake."""
     same = [each for each in _system(case.id.split("/")[0]).cases if each.op == case.op]
     telling = sum(not names.isdisjoint(each.flags) for each in same)
     told = (

@@ -1,4 +1,4 @@
-"""Implementation: somebody else's function for any op of `posref.ops`, and where it is wrong which mistake it makes."""
+"""Implementation: checks a function against any op of `posref.ops`, and names the mistake if it is wrong."""
 
 import difflib
 import inspect
@@ -56,20 +56,19 @@ def check(
 ) -> Report:
     """Check `fn` against an op of `posref.ops`, such as "alibi.bias", and name the mistake if it is another formula.
 
-    `fn` receives the arrays of `contract(name)` in their order, float32 or what `to` makes of them, and by keyword the settings
-    that its own signature names (`mask` too). It returns one array in the axes of the specification. `to_positions` converts
-    integers where `to` would round them. `axes` says how `fn` wants arrays of four axes and returns them: "bhnd", "bnhd", or
-    "thd" `(batch n, heads, d)` with positions `(batch n,)`. `positions=` "batch", "shared", "range" (none passed, counted from
-    0; their number, where no other array says it) or "offset" (one integer, where they start). `preset` names a released
-    configuration, or a model of `posref.explain`, whose `layer=` and `part=` choose among layers that differ; `model` demands
-    a precision.
+    `fn` receives the arrays of `contract(name)` in their order, as float32 or as `to` converts them, and by keyword the
+    settings that its own signature names (`mask` too). It returns one array in the axes of the specification. `to_positions`
+    converts integers if `to` would round them. `axes` says how `fn` wants and returns arrays of four axes: "bhnd", "bnhd", or
+    "thd" `(batch n, heads, d)` with positions `(batch n,)`. `positions=` is "batch", "shared", "range" (none are passed, they
+    count from 0; if no other array shows how many, their number is passed) or "offset" (one integer, the first position).
+    `preset` names a released configuration, or a model of `posref.explain`, whose `layer=` and `part=` choose among layers that
+    differ. `model` demands one precision model.
 
-    After the first probe other shapes are tried, steps of decoding, positions below 0 and up to 2^31, keys far from their
-    queries, long texts and many heads, features as large as outliers, masks with holes and, in torch, whether there is a
-    gradient; the report says which.
-    `seed=` adds calls whose sizes, positions and numbers are drawn from it, which a function cannot know beforehand.
-    `max_position=` limits the positions; wrong elements that form a box are described. ValueError for settings that make no
-    sense; whatever `fn` does wrong is in the report.
+    After the first probe come other shapes, steps of decoding, positions below 0 and up to 2^31, keys far from their queries,
+    long texts, many heads, features as large as outliers, masks with holes and, in torch or jax, gradients; the report says
+    which of these ran. `seed=` adds calls whose sizes, positions and numbers are drawn from the seed, which a function cannot
+    know beforehand. `max_position=` limits the positions. ValueError for settings that make no sense; whatever `fn` does wrong
+    is in the report.
 
     >>> from posref.relative import alibi
     >>> def bias(query_positions, key_positions):
@@ -157,7 +156,7 @@ def check(
 
 
 def another_layer(report: Report, fn: Callable[..., Any], source: Any, **asked: Any) -> None:
-    """Say so where the values are wrong for the layer that was asked and right for another layer of the model `source`."""
+    """Say so if the values are wrong for the layer asked for and right for another layer of the model `source`."""
     wrong = any(each.name == "values" and each.status == "failed" for each in report.checks)
     ways = asked.get("to"), asked.get("to_positions"), asked.get("axes", "bhnd"), asked.get("positions", "batch")
     chosen = {name: asked[name] for name in ("positions", "max_position") if name in asked}
@@ -177,7 +176,7 @@ def another_layer(report: Report, fn: Callable[..., Any], source: Any, **asked: 
 
 
 def whole_heads(report: Report, fn: Callable[..., Any], source: Any, layer: Any, part: Any, width: int, **asked: Any) -> None:
-    """Ask for whole heads of `width` features where the function turns their last ones so: the others pass as they are."""
+    """If `fn` takes whole heads of `width` features and rotates their last ones, check that the others are unchanged."""
     ways = asked.get("to"), asked.get("to_positions"), asked.get("axes", "bhnd"), asked.get("positions", "batch")
     try:
         name, settings = released.op_and_settings(source, layer, part, asked.get("layout"))
@@ -204,7 +203,7 @@ def whole_heads(report: Report, fn: Callable[..., Any], source: Any, layer: Any,
 
 
 def _changed(others: np.ndarray, given: np.ndarray, rotated: int, factor: float) -> str:
-    """What is wrong with a whole head whose last features turn; empty if nothing is."""
+    """What is wrong with a whole head whose last features are rotated; "" if nothing is."""
     wrong, words = others != given, list[str]()
     if wrong.any():
         factors = np.unique((others / given)[wrong])
@@ -224,9 +223,9 @@ def contract(
     axes: str = "bhnd",
     **settings: Any,
 ) -> list[str]:
-    """What the function receives and returns, one line per array, and the settings: those of the question, and defaults.
+    """What the function receives and returns, one line per array, then the settings with their values or defaults.
 
-    The shapes and dtypes are those of `check` with the same arguments; a setting that it needs and that is missing here has an
+    Shapes and dtypes are those of `check` with the same arguments. A required setting that is missing here is replaced by an
     example.
 
     >>> contract("t5.bias", buckets=64)[:3]
@@ -270,7 +269,7 @@ def contract(
 
 
 def _may_be_none(caller: Caller, settings: dict[str, Any]) -> dict[str, tuple[str, Arguments]]:
-    """The settings that were not chosen and whose None gives an array another shape: that shape, and the arguments."""
+    """The settings that were not chosen and whose value None changes a shape: the new shape, and the arguments."""
     op, found = caller.op, dict[str, tuple[str, Arguments]]()
     arrays = caller.tensors(op.make(**settings))
     unchosen = _settings(op).keys() - settings.keys() - inspect.signature(op.spec).parameters.keys()
@@ -285,14 +284,14 @@ def _may_be_none(caller: Caller, settings: dict[str, Any]) -> dict[str, tuple[st
 
 
 def example(op: Op) -> dict[str, Any]:
-    """The settings without a default, as the first golden case of the op has them."""
+    """The settings without a default, with their values in the first golden case of the op."""
     cases = (case for case in vectors.load(op.name.split(".")[0]).cases if ops.of_case(case)[0].name == op.name)
     a = ops.of_case(next(cases))[1]
     return {name: a.get(name, 8) for name, p in _settings(op).items() if p.default is p.empty}
 
 
 def _words(op: Op, a: Arguments) -> dict[str, str]:
-    """The words that a setting may be, as the specification says them where it refuses another one."""
+    """The words that each setting accepts, as the specification lists them when it refuses another one."""
     found = {}
     for name in (name for name, value in a.items() if isinstance(value, str)):
         try:
@@ -303,7 +302,7 @@ def _words(op: Op, a: Arguments) -> dict[str, str]:
 
 
 def _known_words(op: Op, a: Arguments) -> None:
-    """Raises for a word that a setting does not have, or what is no number, before `fn` is called and blamed for it."""
+    """Raises for a setting with an unknown word, or with a word for a number, before `fn` is called and blamed for it."""
     try:
         with np.errstate(all="ignore"):
             op.spec(**a)
@@ -321,9 +320,10 @@ def _known_model(model: str, known: list[str]) -> None:
 
 
 def _laid_out(op: Op, settings: dict[str, Any], a: Arguments, axes: str) -> tuple[str, str]:
-    """How `fn` wants its arrays: axes and positions.
+    """The axes and the kind of positions with which `fn` is called.
 
-    ValueError where `axes` changes nothing, or where tokens of several texts on one axis would run into each other.
+    ValueError if `axes` changes nothing, if these positions cannot be counted, or if texts would run into each other on one
+    axis.
     """
     _require.choice("check.check", "axes", axes, AXES)
     positions = settings.get("positions", "batch")
@@ -356,7 +356,7 @@ def _laid_out(op: Op, settings: dict[str, Any], a: Arguments, axes: str) -> tupl
 
 
 def _lengths(op: Op, settings: dict[str, Any], a: Arguments) -> dict[str, list[tuple[str, int]]]:
-    """The other arrays, with the axis, that are as long as the positions are: for each array of positions."""
+    """For each array of positions: the other arrays, with the axis, that are as long as the positions."""
     found: dict[str, list[tuple[str, int]]] = {}
     for extent in {"n_query", "n_key"} & _settings(op).keys():
         longer = op.make(**settings | {extent: settings.get(extent, _settings(op)[extent].default) + 1})
@@ -372,7 +372,7 @@ def _lengths(op: Op, settings: dict[str, Any], a: Arguments) -> dict[str, list[t
 
 
 def _every_option_is_used(name: Any, op: Op, settings: dict[str, Any], a: Arguments, converters: dict[str, Any]) -> None:
-    """ValueError for a setting without which the question is the same, and for a converter of arrays that are not there."""
+    """ValueError for a setting that changes nothing, and for a converter of arrays that this op does not have."""
     replaced = {"base", "exponent_dim"} if isinstance(name, str) and settings.get("frequencies") is not None else set()
     for setting in settings.keys() - (inspect.signature(op.spec).parameters.keys() - replaced):
         if _same(op, settings, a, setting):
@@ -387,7 +387,7 @@ def _every_option_is_used(name: Any, op: Op, settings: dict[str, Any], a: Argume
 
 
 def _same(op: Op, settings: dict[str, Any], a: Arguments, name: str) -> bool:
-    """Whether another value of a setting gives the same arrays, or is refused as well as that one."""
+    """Whether another value of a setting gives the same arrays; False if that value is refused."""
     value: Any = settings[name]
     other: Any
     if isinstance(value, str):
@@ -417,7 +417,7 @@ def _described(op: Op, name: str, value: Any) -> str:
 
 
 def _asked(name: str | Op | None, preset: str | None, settings: dict[str, Any]) -> tuple[Op, dict[str, Any]]:
-    """The op and its settings; those of a preset first."""
+    """The op and its settings: those of a preset, which `settings` override."""
     if isinstance(name, Op):
         return name, settings
     if preset is None:
@@ -459,9 +459,9 @@ def _said(value: Any) -> str:
 def _called(
     report: Report, caller: Caller, op: Op, settings: dict[str, Any], a: Arguments
 ) -> tuple[dict[str, Any], Arguments, np.ndarray | None]:
-    """Settings, arguments and output. No output if it raised or returned no array, with what works instead.
+    """Settings, arguments and output. No output if `fn` raised or returned no array; then the report says what works instead.
 
-    Far positions that nobody asked for may be beyond its table: then the nearer ones are the question.
+    The default positions may be beyond a table of `fn`: then nearer positions are asked for.
     """
     try:
         got = caller(a)
@@ -481,7 +481,7 @@ def _called(
 
 
 def _advice(caller: Caller, op: Op, error: Misbehaved) -> str:
-    """What to do about a call that failed, if no other call works."""
+    """What to do about a failed call, if no other way to call works."""
     if caller.plain and "torch" in sys.modules and "numpy.ndarray" in str(error):
         return "It received numpy arrays; if it expects tensors, pass to=torch.from_numpy."
     contract = f"The contract is fn({', '.join(caller.received)})"
@@ -493,18 +493,18 @@ def _advice(caller: Caller, op: Op, error: Misbehaved) -> str:
 
 
 def _near(caller: Caller, op: Op, settings: dict[str, Any], a: Arguments) -> dict[str, Any]:
-    """The settings with the farthest positions that it serves; empty if there are none."""
+    """The settings with the farthest positions at which `fn` works; empty if there are none."""
     shorter = _shorter(op, settings, a)
     return next((near for near in shorter if _works(caller, op.make(**near))), {})
 
 
 def _shorter(op: Op, settings: dict[str, Any], a: Arguments) -> Iterator[dict[str, Any]]:
-    """The settings with positions where tables end."""
+    """The settings with a smaller `max_position`, at lengths where tables end."""
     yield from (settings | {"max_position": limit} for limit in SHORTER if limit < _farthest(op, a))
 
 
 def _farthest(op: Op, a: Arguments) -> int:
-    """The largest position where `max_position` limits the probe; 0 where there is none, or it is a number of the formula."""
+    """The largest position of the probe, if `max_position` limits it; 0 if not, or if that is a number of the formula."""
     return max((int(a[name].max()) for name in op.given if "positions" in name), default=0) if _limited(op) else 0
 
 
@@ -513,7 +513,7 @@ def _limited(op: Op) -> bool:
 
 
 def _others(caller: Caller, op: Op, settings: dict[str, Any], a: Arguments) -> Iterator[tuple[str, Caller, Arguments]]:
-    """What else may work: tensors, shorter positions, positions of one axis."""
+    """Other calls that may work: with tensors, without an array, with nearer positions, with positions of one axis."""
     for words, other in caller.others():
         yield words, other, a
     for each, (shapes, without) in _may_be_none(caller, settings).items():
@@ -537,7 +537,7 @@ def _works(caller: Caller, a: Arguments) -> bool:
 
 
 def _question(report: Report, caller: Caller, a: Arguments, model: str | None) -> engine.Question | None:
-    """What may be answered in the dtype of the output; whole numbers are exact where the right answer has no others."""
+    """The question, in the models that the dtype of the output allows; None if it allows none. Integers have to be exact."""
     right = np.asarray(caller.op.spec(**a))
     whole = caller.dtype.startswith(("int", "uint", "bool")) and bool((right == np.rint(right)).all())
     few = right.dtype.kind in "iub" and caller.dtype in ("bfloat16", "float16")  # as exact as whole numbers have to be
@@ -551,7 +551,7 @@ def _question(report: Report, caller: Caller, a: Arguments, model: str | None) -
 
 
 def _of_masked_keys(report: Report, caller: Caller, question: engine.Question, got: Any) -> None:
-    """Say so where numbers that are not finite come from the mask: without masked keys the output is right."""
+    """Say so if numbers that are not finite come from the mask: without masked keys the output is right."""
     a = question.a
     if np.asarray(a.get("mask", ())).dtype != bool or a.mask.all():
         return
@@ -568,7 +568,7 @@ def _of_masked_keys(report: Report, caller: Caller, question: engine.Question, g
 
 
 def _first(report: Report, caller: Caller, question: engine.Question, got: Any) -> bool:
-    """Whether the first output is right, with what it cannot be told from and how its angles were made; else what it is."""
+    """Whether the first output is right; the report says how its angles were computed, or else what the output is."""
     got = reshaped(got, question)
     right = judged(report, question, got, partial(phases.stages, call=caller), pairs=True) and decided(report, question)
     if got.any():  # zeros have one name

@@ -1,7 +1,7 @@
-"""Indices: which entry of an array each part of an output was computed with, where it is another one than was asked for.
+"""Indices: which entry of an array each part of an output was computed with, if that is not the right entry.
 
-One entry of an axis stands in the place of all. A row, a head or a text of the output that is right then was computed with this
-entry. The same is done with one position for all. Entries of the right result may stand in another order, too.
+Each hypothesis puts one entry of an axis in place of all others. A row, head or text of the output that is right then was
+computed with that entry. The same is done with one position for all. The output may also be the right result in another order.
 """
 
 from collections.abc import Collection, Iterator
@@ -28,7 +28,7 @@ Changes = dict[str, Any]
 
 
 def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
-    """Entries of each array, then of several together, then positions."""
+    """Wrong entries of each array, then of several arrays together, then wrong positions."""
     truth = np.isin(question.right, (0, 1)).all()
     if got.shape != question.right.shape or got.ndim < 2:
         return
@@ -59,14 +59,15 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
 
 
 def _one(x: np.ndarray, axis: int, entry: int) -> np.ndarray:
-    """One entry of an axis in the place of all."""
+    """One entry of an axis, in place of all entries."""
     return np.broadcast_to(x.take([entry], axis), x.shape)
 
 
 def read(
     question: Question, got: np.ndarray, name: str, words: str, every: list[Changes], known: Any = None
 ) -> Iterator[Named]:
-    """Which of the changes gives each part of the output, where one gives each part of the right result."""
+    """Which change in `every` gives each part of the output, if each part of the right result is given by one of them as
+    well."""
     if not 1 < len(every) <= MOST // got.size:
         return
     try:
@@ -96,9 +97,9 @@ def read(
 
 
 def reindexed(question: Question, got: np.ndarray, some: Collection[str] = ()) -> Iterator[Named]:
-    """Axes, all or some, along which each entry of the output is one entry of the right result, and which entry it is.
+    """Axes, all or `some`, along which each entry of the output is one entry of the right result, and which one.
 
-    The numbers of an entry have to tell it from all others: bits, and single whole numbers, do not.
+    An entry needs enough numbers to be recognised: bits and single integers are too few.
     """
     right, bound = question.right, question.tolerance[question.models[-1]]
     if got.shape != right.shape or np.isin(right, (0, 1)).all() or len(np.unique(got[got != right])) < 3:
@@ -120,7 +121,7 @@ def reindexed(question: Question, got: np.ndarray, some: Collection[str] = ()) -
 
 
 def _matched(theirs: np.ndarray, ours: np.ndarray, bound: np.ndarray) -> np.ndarray:
-    """For each entry of the output the one entry of the right result that it is; empty where one is none, or several."""
+    """For each entry of the output, the one entry of the right result that it equals; empty if one has none, or several."""
     found = list[int]()
     for each in theirs if len(ours) * ours.size <= MOST else ():
         same = (ratios(each, ours, bound) <= 1).reshape(len(ours), -1).all(axis=1)
@@ -142,13 +143,13 @@ def _as_read(every: list[Changes], used: np.ndarray) -> Any:
 
 
 def _bits(right: np.ndarray) -> float:
-    """What one number says: whole numbers have few bits."""
+    """The bits of evidence in one number: few for integers, infinite for others."""
     whole = np.isfinite(right).all() and bool((right == np.rint(right)).all())
     return float(np.log2(1 + np.ptp(right))) if whole else np.inf
 
 
 def _words(called: list[str], words: str, asked: np.ndarray, used: np.ndarray, wrong: np.ndarray, law: str) -> str:
-    """The first part that reads another entry, how many do, and the law of all of them if they have one."""
+    """Words for the first part that reads another entry, for how many parts do, and for their law if they have one."""
     place = tuple(int(i) for i in np.argwhere(wrong)[0])
     part = ", ".join(f"{name} {i}" for name, i in zip(called, place, strict=True))
     first = f"{part} is computed with {words.format(used[place])} instead of {asked[place]}"
@@ -157,7 +158,7 @@ def _words(called: list[str], words: str, asked: np.ndarray, used: np.ndarray, w
 
 
 def _law(asked: np.ndarray, used: np.ndarray) -> str:
-    """Which function of the entry that was asked for is used.
+    """Words for the function from the right entry to the used one; "" if no known function fits.
 
     >>> _law(np.arange(5), np.array([3, 4, 0, 1, 2])), _law(np.arange(5), np.array([2, 3, 4, 4, 4]))
     ('i + 3 modulo 5 for i', 'i + 2, at most 4, for i')

@@ -1,7 +1,7 @@
-"""Masks: what a mask is beside the right one, or beside a known wrong one: which offsets, keys, queries and groups limit it.
+"""Masks: the rule by which a mask differs from the right one, or from a known wrong one, in offsets, keys, queries or groups.
 
 A rule is an interval of a quantity that each pair of a query and a key has, such as key minus query. Its ends are solved from
-the output, and every bit has to follow. Of several rules the one with the fewest ends is taken.
+the output, and every element has to agree. Of several rules the simplest is taken.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -30,7 +30,7 @@ Quantity = Callable[[Arguments, tuple[int, ...]], Any]
 
 
 class _Traced(np.ndarray):
-    """Positions with words for what is computed from them; comparisons are kept, and answered otherwise where this is asked."""
+    """Positions that record, in words, every comparison made with them; `answers` replaces the results of some comparisons."""
 
     words: str
     kept: list[tuple[str, Any]]
@@ -56,7 +56,7 @@ class _Traced(np.ndarray):
 
 
 class Rule(NamedTuple):
-    """Pairs whose quantities are all within their ends, or all pairs but these; `bits` is what the ends are chosen from."""
+    """The pairs whose quantities are all within their ends, or all other pairs; `bits` is the information in these ends."""
 
     ends: tuple[tuple[str, float, float], ...]
     inside: bool
@@ -64,8 +64,8 @@ class Rule(NamedTuple):
 
 
 def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
-    """Row numbers for positions in some comparisons; else the right mask, or one of a known mistake, or none, that a rule
-    limits or opens: the simplest that gives every bit."""
+    """Row numbers read as positions in some comparisons; else the simplest rule that gives every element: a limit or an
+    extension of the right mask, of the mask of a known mistake, or of no mask."""
     if question.kind != "b" or got.shape != question.right.shape or got.ndim < 2:
         return
     found = _rows_for_positions(question, got)
@@ -73,7 +73,7 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
 
 
 def ranked(question: Question, got: np.ndarray) -> list[Named]:
-    """All rules that give every bit, the simplest first."""
+    """All rules that give every element, the simplest first."""
     seen, right = got != 0, question.right != 0
     if np.count_nonzero((seen != right).reshape(-1, *right.shape[-2:]).any(axis=0)) < LEAST:
         return []
@@ -93,7 +93,7 @@ def ranked(question: Question, got: np.ndarray) -> list[Named]:
 
 
 def _rows_for_positions(question: Question, got: np.ndarray) -> list[Named]:
-    """Comparisons of the specification, not all, that read row numbers: all that give every bit."""
+    """Sets of comparisons of the specification, not all, that give the output if they read row numbers."""
     a, wrong = question.a, got != question.right
     if not set(POSITIONS) <= a.keys() or np.count_nonzero(wrong) < LEAST:
         return []
@@ -119,7 +119,7 @@ def _of_rows(f: Any, a: Arguments, *, rows: Any, places: tuple[int, ...]) -> Any
 
 
 def _compared(f: Any, a: Arguments, answers: Mapping[int, Any] = MappingProxyType({})) -> tuple[Any, list[tuple[str, Any]]]:
-    """A mask, and the comparisons that it is made of; some of them may be answered by others."""
+    """A mask, and the comparisons that it is made of; `answers` replaces the results of some."""
     traced, kept = {}, list[tuple[str, Any]]()
     for name in POSITIONS:
         traced[name] = np.asarray(a[name]).view(_Traced)
@@ -128,7 +128,7 @@ def _compared(f: Any, a: Arguments, answers: Mapping[int, Any] = MappingProxyTyp
 
 
 def _slots(a: Arguments) -> Any:
-    """The rows of queries among the keys: the last query stands at the last key."""
+    """The row of each query among the keys, if the last query is at the last key."""
     return count(a.query_positions) + a.key_positions.shape[-1] - a.query_positions.shape[-1]
 
 
@@ -142,7 +142,7 @@ ROWS: dict[str, Callable[[Arguments], dict[str, Any]]] = {
 
 
 def _of_one_size(found: list[Any], others: Collection[str]) -> list[Any]:
-    """The rules, without those about chunks where chunks of two sizes fit equally well: their size is not known."""
+    """The rules, without those about chunks if two chunk sizes fit equally well, since the size is then unknown."""
     least = min((bits for bits, *_ in found), default=0.0)
     near = {words for bits, *_, rule in found if bits < least + 1 for words, *_ in rule.ends}
     chunks = {words for words in near if "//" in words and words in others}
@@ -150,12 +150,12 @@ def _of_one_size(found: list[Any], others: Collection[str]) -> list[Any]:
 
 
 def _evidence(wrong: np.ndarray) -> float:
-    """The bits that it takes to say which are wrong, of all."""
+    """The number of bits that it takes to say which elements are wrong."""
     return log2(comb(wrong.size, int(np.count_nonzero(wrong))))
 
 
 def _quantities(question: Question) -> dict[str, Quantity]:
-    """What a rule may be about, by its words."""
+    """The quantities that a rule may limit, by their words."""
     a, shape = question.a, question.right.shape
     n_query, n_key = shape[-2:]
     sides = "{} of the key less that of the query", "{} of the key", "{} of the query"
@@ -179,7 +179,7 @@ def _quantities(question: Question) -> dict[str, Quantity]:
 
 
 def _of_chunks(question: Question) -> dict[str, Quantity]:
-    """What a rule may be about where a text is read in chunks: how many chunks lie between, and the ends of this step."""
+    """Quantities of a text that is read in chunks: how many chunks lie between, and offsets from the ends of this step."""
     a, n = question.a, max(question.right.shape[-2:])
     widths = {name: width for name, width in a.items() if type(width) is int and 1 < width < n}
     sizes = (*widths, *(size for size in SIZES if size < n and size not in widths.values()))
@@ -193,7 +193,7 @@ def _of_chunks(question: Question) -> dict[str, Quantity]:
 
 
 def _sides(of: Callable[[Arguments, tuple[int, ...]], tuple[Any, Any]]) -> tuple[Quantity, Quantity, Quantity]:
-    """A quantity of the key minus that of the query, then the quantity of each alone."""
+    """Three quantities: that of the key minus that of the query, that of the key, and that of the query."""
     return lambda *x: np.subtract(*of(*x)), lambda *x: of(*x)[0], lambda *x: of(*x)[1]
 
 
@@ -218,7 +218,7 @@ def _labels(name: str, a: Arguments, shape: tuple[int, ...]) -> tuple[Any, Any]:
 
 
 def _beyond(name: str, side: int, a: Arguments, shape: tuple[int, ...]) -> Any:
-    """How far each row, of keys or of queries, is behind a number that each text has."""
+    """How far each row, of keys or of queries, is beyond the number in `name` of its text."""
     return _rows(a, shape)[side] - a[name][:, None, None]
 
 
@@ -235,7 +235,7 @@ def _from_one_query(at: int, a: Arguments, shape: tuple[int, ...]) -> Any:
 
 
 def _within(name: str, a: Arguments, shape: tuple[int, ...]) -> Any:
-    """How many keys before this one, next to it, have its number."""
+    """How many keys directly before this one have the same number."""
     labels, _ = _labels(name, a, shape)
     starts = np.flatnonzero(np.diff(labels, prepend=labels[0] - 1))
     return np.arange(labels.size) - np.repeat(starts, np.diff([*starts, labels.size]))
@@ -244,7 +244,7 @@ def _within(name: str, a: Arguments, shape: tuple[int, ...]) -> Any:
 def _rules(
     base: np.ndarray, seen: np.ndarray, quantities: Mapping[str, Any], number: Mapping[str, float]
 ) -> Iterator[tuple[str, Rule]]:
-    """Rules that make a mask of another one: those of one quantity, then those of two."""
+    """Rules that turn the mask `base` into `seen`: with one quantity, then with two."""
     hidden, opened = base & ~seen, seen & ~base
     if hidden.any() == opened.any():
         return
@@ -266,7 +266,8 @@ def _rules(
 
 
 def _interval(x: np.ndarray, held: np.ndarray, among: np.ndarray) -> tuple[float, float, np.ndarray, float]:
-    """The ends within which a quantity is where a rule holds, infinite where nothing lies beyond; and the bits of these."""
+    """The interval of a quantity in which a rule holds, infinite if nothing lies beyond; its region, and the bits of its
+    ends."""
     least, most = (float(f(x[held])) if held.any() else 0.0 for f in (np.min, np.max))
     low = least if (x[among] < least).any() else -np.inf
     high = most if (x[among] > most).any() else np.inf
@@ -299,7 +300,7 @@ def _mistake(question: Question, name: str, joined: str, rule: Rule) -> Named:
 
 
 def _said(words: str, low: float, high: float) -> str:
-    """The words of one interval.
+    """The words for one interval.
 
     >>> _said("key - query", -3, np.inf), _said("key - query", -3, 0), _said("the row of the key", 2, 2)
     ('key - query >= -3', '-3 <= key - query <= 0', 'the row of the key = 2')

@@ -1,10 +1,10 @@
-"""Settings: is an output the right formula with another number? Tried where no mistake of the list fits, before two at once.
+"""Other settings: is an output the right formula with another value of a setting? Tried if no mistake of the list fits.
 
-Every setting of an op that is a number is tried at what people write in its place: half and double, neighbours, a tenth and ten
-times, root and square, 0 and 1, none at all; then the numbers of that name in released models, presets and defaults. So are the
-numbers that are given, one per head or feature. Of trained tables the first or the middle half may be all that was read. An
-answer for more heads, features or rows is cut to those that were asked for. Like any mistake it has to fit within the derived
-bound; all that fit are named.
+Each number among the settings is tried with values that people write in its place: half and double, neighbours, a tenth and ten
+times, root and square, 0, 1 and None; then with the values of that name in released models, presets and defaults. Arrays with
+one number per head or feature are changed in the same way. Also tried: only the first or the middle half of a trained table was
+read. If the answer has more heads, features or rows, it is cut to those asked for. As for any mistake, all that fit within the
+derived tolerance are named.
 """
 
 import inspect
@@ -27,7 +27,7 @@ Change = dict[str, Any]
 
 
 def hypotheses(question: Question) -> Iterator[Named]:
-    """The op with one setting changed, with half of the rows of its tables, and with such a half and half of a setting."""
+    """The op with one setting changed, with half of the rows of its tables, or with such a half and a setting halved."""
     a, shape = question.a, question.right.shape
     changes = [(words, {name: value}) for name in _defaults(question.op) for words, value in instead(name, a, question.op)]
     yield from (_mistake(words, words, change, shape) for words, change in changes)
@@ -39,7 +39,7 @@ def hypotheses(question: Question) -> Iterator[Named]:
 
 
 def exchanged(question: Question) -> Iterator[Named]:
-    """Two whole settings, each in the place of the other, such as a height and a width."""
+    """Two integer settings exchanged, such as a height and a width."""
     whole = {name: question.a[name] for name in _defaults(question.op) if type(question.a.get(name)) is int}
     for one, other in combinations(whole, 2):
         if whole[one] != whole[other]:
@@ -48,8 +48,7 @@ def exchanged(question: Question) -> Iterator[Named]:
 
 
 def neighbors(question: Question) -> Iterator[Named]:
-    """Each whole setting with 1 more or less, or with another one added or subtracted: few bits are met by more distant
-    numbers by chance."""
+    """Each integer setting plus or minus 1, or plus or minus another one. More distant numbers would fit few bits by chance."""
     whole = {name: question.a[name] for name in _defaults(question.op) if type(question.a.get(name)) is int}
     for name, value in whole.items():
         sums = (value + sign * more for other, more in whole.items() if other != name for sign in (1, -1))
@@ -62,7 +61,7 @@ def _defaults(op: ops.Op) -> dict[str, Any]:
 
 
 def instead(name: str, a: Arguments, op: ops.Op) -> list[tuple[str, Any]]:
-    """Other values of a setting with their words; none of what is no number."""
+    """Other values of a setting, with their words; empty if the setting is no number."""
     asked: Any = a.get(name)
     if isinstance(asked, np.ndarray) and asked.ndim == 1 and asked.dtype.kind == "f":
         size = abs(asked)
@@ -86,7 +85,7 @@ def instead(name: str, a: Arguments, op: ops.Op) -> list[tuple[str, Any]]:
 
 
 def as_exponent(base: float, asked: float) -> str:
-    """The exponent that has the same effect as the square of the base asked for, its root, or 1.
+    """Words for the exponent with the same effect as this base, if it is the square or the root of the base asked for, or 1.
 
     >>> as_exponent(1e8, 1e4)
     ', the same as the exponent 4t/dim'
@@ -96,7 +95,7 @@ def as_exponent(base: float, asked: float) -> str:
 
 
 def _numbers(asked: float, known: tuple[float, ...]) -> list[float]:
-    """What may stand in the place of a number. Whole numbers keep their sign and are not 0."""
+    """The numbers to try in place of a number. Integers keep their sign and are not 0."""
     near = [asked / 2, 2 * asked, asked / 4, 4 * asked, asked / 10, 10 * asked, abs(asked) ** 0.5, asked**2, 0, 1]
     if asked == round(asked):  # nobody writes the base 10001
         near += [value for value in (asked - 1, asked + 1) if type(asked) is int or float(f"{value:.2g}") == value]
@@ -111,7 +110,7 @@ def _numbers(asked: float, known: tuple[float, ...]) -> list[float]:
 
 @cache
 def usual() -> dict[str, tuple[float, ...]]:
-    """The numbers that settings of a name have in released models, in presets and as defaults.
+    """The values that settings of each name have in released models, in presets and as defaults.
 
     >>> usual()["max_distance"]
     (128, 64, 800)
@@ -127,7 +126,7 @@ def usual() -> dict[str, tuple[float, ...]]:
 
 
 def _halves(a: Arguments) -> Iterator[tuple[str, str, Change]]:
-    """The first and the middle half of the rows of all tables; of 2k + 1 for offsets up to k, those for up to k/2."""
+    """The first and the middle half of the rows of all tables; of 2k + 1 rows for offsets up to k, those up to k/2."""
     tables = {name: a[name] for name in TABLES if isinstance(a.get(name), np.ndarray) and a[name].ndim > 1}
     for words in ("first", "middle") if tables else ():
         kept = {}
@@ -140,7 +139,7 @@ def _halves(a: Arguments) -> Iterator[tuple[str, str, Change]]:
 
 
 def _mistake(name: str, bug: str, change: Change, shape: tuple[int, ...]) -> Named:
-    """The op with other arguments, its answer cut to what was asked for."""
+    """The op with other arguments; its answer is cut to the shape asked for."""
 
     def wrong(f: Any, a: Arguments) -> Any:
         y = f(**a | change)

@@ -1,6 +1,6 @@
-"""Parts: whole numbers that are right but for runs of entries in one row or column, and one law that all of these follow.
+"""Parts: integers that are right except for runs of entries in one row or column, and the one law that these entries follow.
 
-Positions of a cache, of images and of padding are wrong so: reset, counted anew, shifted, scaled, or those of another column.
+Positions of caches, images and padding can be wrong in this way: reset, counted anew, shifted, scaled, or of another column.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ REMEDY = "Compare what your code computes for these entries with what it compute
 
 
 def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
-    """The law of the wrong numbers that leaves the most evidence, where they lie in one row or in one column."""
+    """The law of the wrong numbers with the most evidence, if all of them are in one row or in one column."""
     right = question.right
     whole = question.kind in "iu" and np.isfinite(got).all()
     wrong = got != right if got.shape == right.shape else np.zeros(0, dtype=bool)
@@ -36,7 +36,7 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
 
 
 def _as_given(got: np.ndarray) -> Any:
-    """The output itself, whose law was solved; at other arguments the runs have no place."""
+    """The output itself, since the law was solved from it; with other arguments the mistake cannot occur."""
 
     def wrong(f: Any, a: Arguments) -> Any:
         return got if np.shape(f(**a)) == got.shape else missing()
@@ -45,7 +45,7 @@ def _as_given(got: np.ndarray) -> Any:
 
 
 def _of_line(ours: np.ndarray, theirs: np.ndarray, line: int, named: tuple[str, str]) -> Iterator[tuple[float, str, str]]:
-    """Laws of the wrong numbers of one line: evidence, name and words."""
+    """Laws that the wrong numbers of one line follow: evidence, name and words."""
     of, entries = named
     right, got = ours[line], theirs[line]
     wrong = np.flatnonzero(right != got)
@@ -61,7 +61,7 @@ def _of_line(ours: np.ndarray, theirs: np.ndarray, line: int, named: tuple[str, 
 
 
 def _laws(ours: np.ndarray, got: np.ndarray, line: int, runs: list[np.ndarray], of: str) -> Iterator[tuple[float, str, str]]:
-    """Numbers that a law is free to choose, its name and its words."""
+    """For each law: how many numbers it is free to choose, its name, and its words."""
     right, wrong = ours[line], np.concatenate(runs)
     x, y = right[wrong], got[wrong]
     apart = y - x

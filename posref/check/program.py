@@ -1,4 +1,4 @@
-"""Program: a program in any language as the function of a check. It answers calls, one line of JSON each (docs/serve.md)."""
+"""Program: a program in any language as the function of a check: it answers each call with one line of JSON (docs/serve.md)."""
 
 import inspect
 import json
@@ -20,7 +20,7 @@ DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "bool")
 
 @dataclass(frozen=True)
 class Tensor:
-    """Numbers of a dtype that NumPy may not have, as a program will receive them: a copy, without strides."""
+    """Numbers with a dtype that NumPy may not have, as a program receives them: a copy, without strides."""
 
     values: np.ndarray
     dtype: str
@@ -37,10 +37,10 @@ class Tensor:
 
 
 class Program:
-    """A command as a function: each call is one line to its stdin, each answer one line from its stdout.
+    """A command as a function: each call writes one line to its stdin and reads one line from its stdout.
 
-    The program is started at the first call, and again if it ended after an answer. RuntimeError for an answer
-    `{"error": ..}`, for a line that is no answer, and if no answer comes in time.
+    The program is started at the first call, and again if it ended after an answer. RuntimeError for an answer `{"error": ..}`,
+    for a line that is no answer, and if no answer comes in time.
     """
 
     def __init__(self, command: str, op: str, names: Iterable[str], settings: Iterable[str] = ()):
@@ -94,7 +94,7 @@ class Program:
         return answer
 
     def _ended(self) -> int | None:
-        """Close its stdin, after which it should end, and stop it if it does not; its exit code."""
+        """Close the program's stdin, stop the program if it does not end, and return its exit code."""
         if self.process is None:
             return None
         process, self.process = self.process, None
@@ -112,7 +112,7 @@ def _started(command: str) -> "subprocess.Popen[str]":
 
 
 def tensor(dtype: str, array: np.ndarray) -> Tensor:
-    """The array in a dtype of floats; integers and booleans as they are."""
+    """The array rounded to a dtype of floats; integers and booleans are unchanged."""
     if array.dtype.kind != "f":
         return Tensor(array, str(array.dtype))
     return Tensor(round_to(array, dtype).astype(np.float32), dtype)
@@ -131,7 +131,7 @@ def encoded(value: Any) -> Any:
 
 
 def decoded(made: Any) -> Any:
-    """What `encoded` wrote; numbers are rounded to their dtype, and null is NaN. RuntimeError for what it cannot have written.
+    """What `encoded` wrote; numbers are rounded to their dtype, and null is NaN. RuntimeError for anything else.
 
     >>> decoded({"dtype": "bfloat16", "shape": [2], "data": [1.0, 0.1]}).values
     array([1.        , 0.10009766], dtype=float32)

@@ -1,27 +1,28 @@
-"""Ranged: numbers that carry the error an honest computation of them may have. A specification runs on them unchanged.
+"""Ranged: numbers that carry the largest error an honest computation may have. A specification runs on them unchanged.
 
-The one place where a tolerance comes from. Each element has an absolute error a compute model (`posref.vectors.models`), in two
-layers: in the arithmetic of the model, and as if all had been computed in the finer precision in which it holds angles. The
-rules, with u the unit roundoff of an operation (|computed - exact| <= u |exact|):
+All tolerances come from here. Each element has an absolute error per compute model (`posref.vectors.models`), in two layers:
+one for the arithmetic of the model, one as if all were computed in the finer precision of its angles. The rules, with u the
+unit roundoff of an operation (|computed - exact| <= u |exact|):
 
-1. Operations. Of factors off by e and f the product is off by |b| e + |a| f + e f, and u |a b| is added for its rounding; a
-   quotient, a root, an exponential alike, exactly and not to first order: exp turns e into |v| expm1(e). Powers of two, signs,
-   conjugates, comparisons and whatever only moves numbers (stack, take, swapaxes, ..) round nothing.
-2. Angles. cos, sin and exp(i .) read the finer layer, since 16-bit code makes angles in float32; their derivative is at most 1.
-3. Constants. A float that is exact in 8 bits was chosen; any other was computed, like base^(-2t/d): by up to three roundings of
-   an exponent of size |ln v| and four more of the result, so it is off by k u of the finer precision, k = 3 |ln v| + 4. One k
-   for all is too small: float32 recipes exceed ln(base) + 4 by 1.4 times. Models whose name ends in "-iterative" allow
-   phi_t = phi_{t-1} r (ggml) as well: every step adds its own rounding and the error of r, k = |ln v| + 3t + 4. Those in
-   "-given" take a setting as it is: it is stored, and divided or multiplied by a factor or a position, k = 4.
-4. Softmax. What is subtracted from the scores before exp is arbitrary: a maximum carries no error.
+1. Operations. The product of two factors that are off by e and f is off by |b| e + |a| f + e f, plus u |a b| for its rounding.
+   Quotients, roots and exponentials likewise, exactly and not to first order: exp turns e into |v| expm1(e). Powers of two,
+   signs, conjugates, comparisons and functions that only move numbers (stack, take, swapaxes, ..) round nothing.
+2. Angles. cos, sin and exp(i .) use the finer layer, since 16-bit code computes angles in float32; their derivative is at most
+   1.
+3. Constants. A float that is exact in 8 bits was chosen, and is exact. Any other was computed, like base^(-2t/d), with up to
+   three roundings of an exponent of size |ln v| and four of the result: it is off by k u of the finer precision, with k = 3 |ln
+   v| + 4. One k for all is too small: float32 recipes exceed ln(base) + 4 by 1.4 times. Models whose name ends in "-iterative"
+   also allow phi_t = phi_{t-1} r (ggml): each step adds its own rounding and the error of r, k = |ln v| + 3t + 4. Those in
+   "-given" take a stored setting, which is divided or multiplied by a factor or a position: k = 4.
+4. Softmax. The number subtracted from the scores before exp is arbitrary, so a maximum carries no error.
 5. Sums. n terms of total size s, added in any order or tree: each term meets at most n - 1 roundings, so the sum is off by at
-   most (n - 1) u s more than its terms. (n, s) are carried, and charged when the sum is used: sums of sums count once. The
-   result of a matrix product is written in the format of the tensors before it is used again.
-6. Ends. A product, a quotient, an exponential below the smallest normal number of its format may become 0: the absolute error
-   `tiny`, 2^-126 in float32 and bfloat16. Float16 keeps its smaller numbers, rounded to a multiple of 2^-24.
+   most (n - 1) u s more than its terms. (n, s) are kept, and charged when the sum is used: sums of sums are charged once. The
+   result of a matrix product is rounded to the format of the tensors before it is used again.
+6. Underflow. A product, quotient or exponential below the smallest normal number of its format may become 0: the absolute error
+   `tiny`, 2^-126 in float32 and bfloat16. Float16 keeps smaller numbers, rounded to a multiple of 2^-24.
 
-Left out are products of several roundings of one number, below 2^-5 of the sum of the others (the derivation in
-`posref.vectors.models`), hence the factor of `allowed`.
+Products of several roundings of one number are left out. They are below 2^-5 of the sum of the others (derived in
+`posref.vectors.models`), hence the factor in `allowed`.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,11 +33,11 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from posref.vectors.models import F16, F32, F64, MODELS, Model
 
-# whole attentions in 16 bits: tensors, tables and products of elements in 16 bits, sums in float32
+# attention in 16 bits: tensors, tables and products of elements in 16 bits, sums in float32
 SUMS_IN_F32 = {"bf16-f32sums": "bf16-all", "f16-f32sums": "f16-all"}
 ALL_MODELS: dict[str, Model] = {**MODELS, **{name: MODELS[like] for name, like in SUMS_IN_F32.items()}}
 
-# per dtype of an output, from the strictest to the loosest model that a correct implementation may need
+# for each dtype of an output, from the strictest to the loosest model that a correct implementation may need
 BY_DTYPE = {
     "float64": ("f64", "f32"),
     "float32": ("f32",),
@@ -62,7 +63,7 @@ MEANING |= {f"{name}-iterative": f"{text}; angles by repeated multiplication" fo
 
 
 def models(dtype: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    """The models an output of this dtype may come from, strictest first; with ways of their own to make frequencies.
+    """The models that an output of this dtype may come from, strictest first, with their variants for making frequencies.
 
     >>> models("float32", {}), models("float32", {"base": 10000.0})
     (('f32',), ('f32', 'f32-iterative'))
@@ -73,18 +74,18 @@ def models(dtype: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def model(name: str) -> Model:
-    """The roundings of a model, whichever way it makes frequencies."""
+    """The roundings of the model of this name, whatever its variant for making frequencies."""
     return ALL_MODELS[_split(name)[0]]
 
 
 def _split(name: str) -> tuple[str, str]:
-    """A model without the way it makes frequencies, and that way."""
+    """The name of a model without its variant for making frequencies, and that variant."""
     plain = name.removesuffix("-iterative").removesuffix("-given")
     return plain, WAYS[name[len(plain) :]]
 
 
 def growth(v: Any, way: str = "power") -> np.ndarray:
-    """k of rule 3.
+    """The factor k of rule 3.
 
     >>> growth(np.array([1.0, 0.01])).round(1)
     array([ 4. , 17.8])
@@ -96,7 +97,7 @@ def growth(v: Any, way: str = "power") -> np.ndarray:
 
 
 class Units(NamedTuple):
-    """Unit roundoffs, one entry per layer: those of the models first, then the finer precision of each."""
+    """Unit roundoffs, one entry per layer: first those of the models, then the finer precision of each model."""
 
     names: tuple[str, ...]
     ways: tuple[str, ...]
@@ -108,7 +109,7 @@ class Units(NamedTuple):
 
 
 def units(*names: str) -> Units:
-    """The layers of these models."""
+    """The unit roundoffs of these models."""
     plain, ways = zip(*map(_split, names), strict=True) if names else ((), ())
     models = [ALL_MODELS[name] for name in plain]
     fine = [m.c_phase for m in models]
@@ -125,7 +126,7 @@ def units(*names: str) -> Units:
 
 
 class Ranged(NDArrayOperatorsMixin):
-    """Values `v` with an error layer for every unit, `e`; `n` terms of total size `s` were added, and not yet charged."""
+    """Values `v` with one error layer per unit in `e`; `n` terms of total size `s` were added and are not charged yet."""
 
     __slots__ = ("e", "n", "s", "stored", "u", "v")
     __hash__ = None  # type: ignore[assignment]
@@ -147,12 +148,12 @@ class Ranged(NDArrayOperatorsMixin):
     exact = property(lambda self: self.n == 1 and not self.e.any())
 
     def charged(self, store: bool = False) -> np.ndarray:
-        """The error with the roundings of the sum; with `store`, written in the format of the tensors."""
+        """The error, with the roundings of the sum; with `store`, also with the rounding to the format of the tensors."""
         e = self.e + _per(self.u.sum, (self.n - 1) * self.s) if self.n > 1 else self.e
         return e + _per(self.u.stored, np.abs(self.v)) if self.stored or (store and not self.exact) else e
 
     def rounded(self, bits: int) -> "Ranged":
-        """To so many significant bits: within the roundings of both ends of the error."""
+        """Rounded to this many significant bits; the new error covers the rounded ends of the old error."""
         e, short = self.charged(), rounded_to(self.v, bits)
         return Ranged(short, self.u, np.maximum(rounded_to(self.v + e, bits) - short, short - rounded_to(self.v - e, bits)))
 
@@ -221,13 +222,13 @@ class Ranged(NDArrayOperatorsMixin):
 
 
 def constant(v: Any, u: Units) -> Ranged:
-    """A number that was computed, unless it is exact in 8 bits (rule 3)."""
+    """A number that was computed, so that it carries an error, unless it is exact in 8 bits (rule 3)."""
     k = np.stack([growth(v, "given" if way == "given" else "power") for way in u.ways])
     return Ranged(v, u, _per(u.fine, np.where(_short(np.abs(v)), 0, np.abs(v))) * k)
 
 
 def allowed(y: Any, u: Units) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Values of a result, and the allowed error of every element in each model: `{model: array}`."""
+    """The values of a result, and the allowed error of every element in each model: `{model: array}`."""
     y = y if isinstance(y, Ranged) else _lifted(y, u)
     e = Ranged(y.v, u, y.e, y.s, y.n).charged()
     models = {name: model(name) for name in u.names}
@@ -236,12 +237,12 @@ def allowed(y: Any, u: Units) -> tuple[np.ndarray, dict[str, np.ndarray]]:
 
 
 def _per(unit: np.ndarray, x: Any) -> np.ndarray:
-    """unit x, one layer a unit."""
+    """unit times x, with one layer per unit."""
     return unit.reshape(-1, *[1] * np.ndim(x)) * x
 
 
 def rounded_to(v: np.ndarray, bits: int) -> np.ndarray:
-    """The nearest number of so many significant bits; 11 are those of float16, which ends at 65504."""
+    """The nearest number with this many significant bits; 11 bits are float16, where more than 65504 becomes infinite."""
     drop, u = 53 - bits, np.asarray(v, dtype=float).view(np.int64)  # a carry goes to the exponent, and from there to infinity
     if not drop:
         return np.asarray(v, dtype=float)
@@ -254,7 +255,7 @@ def _short(size: np.ndarray) -> np.ndarray:
 
 
 def _power_of_two(x: Ranged) -> bool:
-    """A factor that rounds nothing: powers of two, 0, and the units of the complex numbers."""
+    """Whether multiplying by x rounds nothing: exact powers of two, 0, or one complex number of modulus 1."""
     if not x.exact:
         return False
     if np.iscomplexobj(x.v):
@@ -264,7 +265,7 @@ def _power_of_two(x: Ranged) -> bool:
 
 
 def _lifted(x: Any, u: Units) -> Ranged:
-    """Integers and short fractions are exact, other floats were computed, objects are stacked."""
+    """x as `Ranged`: integers and short fractions are exact, other floats were computed, objects are stacked."""
     if isinstance(x, Ranged):
         return x
     x = np.asarray(x)
@@ -276,7 +277,7 @@ def _lifted(x: Any, u: Units) -> Ranged:
 
 
 def _moved(function: Callable[..., Any], args: Any, named: Any, u: Units) -> Ranged:
-    """Functions that move numbers: done to the values and to every layer alike."""
+    """A function that only moves numbers, applied to the values and to every error layer."""
     found: list[Ranged] = []
 
     def walked(tree: Any, get: Callable[[Ranged], Any]) -> Any:
@@ -299,11 +300,11 @@ def _moved(function: Callable[..., Any], args: Any, named: Any, u: Units) -> Ran
     return Ranged(v, u, e, done(lambda r: r.s), found[0].n, found[0].stored) if alike else Ranged(v, u, e)
 
 
-# operations: values, then what becomes of the errors
+# operations: first the values, then the errors
 
 
 def _wide(a: Ranged, b: Ranged) -> Callable[[np.ndarray], np.ndarray]:
-    """What brings layers of either to the number of axes of both, so that arithmetic broadcasts them."""
+    """A function that gives error layers the larger number of axes of a and b, so that arithmetic broadcasts them."""
     axes = max(a.ndim, b.ndim)
     return lambda e: e.reshape(len(e), *[1] * (axes - e.ndim + 1), *e.shape[1:])
 
@@ -350,7 +351,7 @@ def _matmul(a: Ranged, b: Ranged) -> Ranged:
 
 
 def _rounding(unit: np.ndarray, v: np.ndarray, u: Units) -> np.ndarray:
-    """One rounding of v, and the absolute one of numbers below the normal range."""
+    """The error of one rounding of v, plus the absolute error of numbers below the normal range."""
     return _per(unit, np.abs(v)) + u.tiny.reshape(-1, *[1] * np.ndim(v))
 
 
@@ -377,13 +378,13 @@ def _exp(x: Ranged) -> Ranged:
 
 
 def _tanh(x: Ranged) -> Ranged:
-    """The slope is largest where |x| is least within the error."""
+    """tanh has its largest slope where |x| is smallest within its error."""
     v, e = np.tanh(x.v), x.charged()
     return Ranged(v, x.u, e / np.cosh(np.clip(np.abs(x.v) - e, 0, 300)) ** 2 + _rounding(2 * x.u.product, v, x.u))
 
 
 def _power(a: Ranged, b: Ranged) -> Ranged:
-    """Squares and cubes are products; else a^b as exp(b ln a) in the finer precision, by rule 3."""
+    """Squares and cubes are products; other powers are exp(b ln a) in the finer precision, by rule 3."""
     if b.exact and b.size == 1 and b.v.item() in (2, 3):
         return _multiply(a, a) if b.v.item() == 2 else _multiply(a, _multiply(a, a))
     wide = _wide(a, b)
@@ -415,17 +416,17 @@ def _chosen(f: Callable[[Any, Any], Any]) -> Callable[[Ranged, Ranged], Ranged]:
 
 
 def _kept(f: Callable[[Any], Any]) -> Callable[[Ranged], Ranged]:
-    """Signs and conjugates: the errors stay."""
+    """A sign or a conjugate, which keeps the errors."""
     return lambda x: Ranged(f(x.v), x.u, x.e, x.s, x.n, x.stored)
 
 
 def _plain(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Comparisons: plain results of the values."""
+    """A comparison, which returns a plain array."""
     return lambda *x: f(*(each.v for each in x))
 
 
 def _whole(f: Callable[..., Any]) -> Callable[..., Ranged]:
-    """Whole numbers, exact once they are decided."""
+    """A function that returns integers, which are taken as exact."""
     return lambda x, **named: Ranged(f(x.v, **named), x.u)
 
 
@@ -468,7 +469,7 @@ def _cumsum(x: Any, axis: int) -> Ranged:
 
 
 def _where(condition: Any, *choices: Any) -> Ranged:
-    """A plain number on one side is a value, and no error; sums on the other side are charged later."""
+    """A plain number on one side adds nothing to the size of a sum on the other side, which is charged later."""
     like = next(x for x in choices if isinstance(x, Ranged))
 
     def lifted(x: Any) -> Ranged:
@@ -478,7 +479,7 @@ def _where(condition: Any, *choices: Any) -> Ranged:
 
 
 def _clip(x: Any, low: Any, high: Any, **_: Any) -> Ranged:
-    """Where the value is an end, the error of the end counts too: 2 pi is a constant that was computed."""
+    """Where the value equals an end, the error of the end counts too: 2 pi, for instance, was computed."""
     ends = [_lifted(end, x.u) for end in (low, high)]
     v = np.clip(x.v, *(end.v for end in ends))
     return Ranged(v, x.u, x.charged() + sum((v == end.v) * _wide(x, end)(end.charged()) for end in ends))

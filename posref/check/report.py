@@ -15,8 +15,8 @@ class Check:
 
 @dataclass(frozen=True)
 class Finding:
-    """A hypothesis that fits while the correct answer does not. Residuals are in units of the tolerance: 1 is the bound; None
-    where no numbers were compared."""
+    """A hypothesis that fits while the right answer does not. `residual` is the largest error in units of the tolerance, so 1
+    is the bound; None if no numbers were compared."""
 
     name: str
     sentence: str
@@ -26,7 +26,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Precision:
-    """The strictest precision model that holds, its residual, and the float32 angle recipes that the data fit."""
+    """The strictest precision model that fits, its residual, and the ways to compute float32 angles that fit the data."""
 
     model: str
     residual: float
@@ -36,7 +36,7 @@ class Precision:
 
 @dataclass
 class Report:
-    """The outcome. `ok` is True if no check failed; `require` is for tests, `str` for people, `as_dict` for programs."""
+    """The outcome of a check. `ok`: no check failed. `require` is for tests, `str` for people, `as_dict` for programs."""
 
     subject: str
     checks: list[Check] = field(default_factory=list)
@@ -62,16 +62,16 @@ class Report:
         self.checks.append(Check(name, "skipped", detail))
 
     def found(self, name: str, sentence: str, remedy: str) -> None:
-        """Add a finding that explains the output, and its remedy to the advice."""
+        """Add a finding that explains the output, and add its remedy to the advice."""
         self.diagnosis.append(Finding(name, sentence, remedy))
         self.advice.append(remedy)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON: no NaN and no infinity, a residual that is not finite becomes None."""
+        """Plain data for JSON, without NaN and infinity: a residual that is not finite becomes None."""
         return {"ok": self.ok, **_finite(asdict(self))}
 
     def require(self) -> None:
-        """AssertionError with the whole report if a check failed, for a test; pytest shows the test's own line above it."""
+        """AssertionError with the whole report if a check failed; in a test, pytest shows the test's own line above it."""
         __tracebackhide__ = True
         if not self.ok:
             raise AssertionError(str(self))
@@ -80,7 +80,7 @@ class Report:
         return "\n".join([self._title(), *self._diagnosis_lines(), *self._other_lines()])
 
     def __repr__(self) -> str:
-        """The report with the reason first: pytest cuts what it prints of `assert report.ok, report` after 120 characters."""
+        """The report with the reason first: pytest cuts `assert report.ok, report` after 120 characters."""
         reason = self._diagnosis_lines() or self._lines_of("failed")
         others = [line for line in self._other_lines() if line not in reason]
         return "\n".join([*reason, self._title(), *others]).strip()

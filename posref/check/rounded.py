@@ -1,18 +1,18 @@
-"""Rounded: honest arithmetic of a model. A specification runs on it unchanged, as one implementation among many would.
+"""Rounded: numbers that are rounded as in one honest implementation among many. A specification runs on them unchanged.
 
-Tolerances bound the worst case: every rounding at its largest, all in one direction. Errors of honest code are far smaller, for
-they differ in sign. How large they are together is measured here: the specification is run in every *way* of a model, and each
-operation is rounded. The ways differ in
+Tolerances bound the worst case: every rounding at its largest, all in one direction. The errors of honest code are far smaller,
+since they differ in sign. How large they are together is measured here: the specification runs in every *way* of a model, and
+each operation is rounded. The ways differ in
 
 1. the order of sums: forward, backward, in pairs, in four lanes;
-2. the place of the 16 bits: every operation; products and results, with sums in float32; what is stored between operations; the
-   result alone;
+2. what is in 16 bits: every operation; products and results, with sums in float32; what is stored between operations; only the
+   result;
 3. exp as it is, or as 2^(x log2 e);
-4. rounding: to the nearest number, or by a random share of the unit roundoff, since the nearest may be right by luck, of few
-   elements above all. What the format holds stays.
+4. rounding: to the nearest number, or by a random share of the unit roundoff, since the nearest may be right by luck, above all
+   with few elements. A number that the format holds stays as it is.
 
-Angles are computed in float32, since 16-bit code does so; tables are rounded when they meet a tensor. What float64 computes is
-rounded to fewer digits, and the random numbers are a frozen stream: the figures are the same on every machine.
+Angles are computed in float32, as in 16-bit code; tables are rounded when they meet a tensor. Operations run in float64 and
+their results are rounded to fewer digits; random numbers are a frozen stream: the figures are the same on every machine.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,7 +34,8 @@ SUMMED = ("dot", "einsum", "inner", "tensordot", "vdot", "prod")  # with an orde
 
 
 class Way(NamedTuple):
-    """Significant bits of products and tables, of sums, and of what is stored on the way; the order of sums; exp or exp2."""
+    """How numbers are rounded: the significant bits of products and tables, of sums, and of stored numbers; the order of sums;
+    exp or exp2."""
 
     product: int
     sum: int
@@ -46,7 +47,8 @@ class Way(NamedTuple):
 
 
 def ways(model: str) -> Iterator[Way]:
-    """The ways of a model: 26 where numbers of 16 bits have two places; each place in the order of sums, and by chance, first.
+    """The ways of a model, 26 if the 16 bits have two places. First each place with forward sums, then each with random
+    rounding.
 
     >>> len(list(ways("bf16-all"))), next(ways("f16-f32math"))
     (26, Way(product=24, sum=24, stored=24, order='forward', two=False, random=None, angles='power'))
@@ -64,7 +66,7 @@ def ways(model: str) -> Iterator[Way]:
 
 
 class Rounded(np.ndarray[Any, Any]):
-    """float64 values, rounded as their `way` says; `fine` as long as they are made of settings, in float32."""
+    """float64 values, rounded as their `way` says; `fine` marks values made of settings only, which are in float32."""
 
     way: Way
     fine: bool
@@ -115,7 +117,7 @@ def made(values: Any, way: Way, fine: bool = False) -> Rounded:
 
 
 def in_this_arithmetic(a: Mapping[str, Any], way: Way, constants: tuple[str, ...]) -> Arguments:
-    """Arguments in this arithmetic: tensors are exact, `constants` are settings."""
+    """Arguments in this arithmetic: tensors are exact, the settings in `constants` are computed."""
     made_of = Arguments(a)
     for name, value in a.items():
         if name in constants and isinstance(value, (int, float, np.ndarray)):
@@ -126,7 +128,7 @@ def in_this_arithmetic(a: Mapping[str, Any], way: Way, constants: tuple[str, ...
 
 
 def run(spec: Callable[..., Any], a: Mapping[str, Any], way: Way, low: int, constants: tuple[str, ...]) -> np.ndarray:
-    """What the specification gives in this way, stored in `low` bits."""
+    """The result of the specification in this way, stored in `low` bits."""
     with np.errstate(all="ignore"):
         y = spec(**in_this_arithmetic(a, way, constants))
         return _short(np.asarray(y, dtype=float), low, way)
@@ -139,7 +141,7 @@ def allowed_together(outputs: Iterable[Any], right: Any, tolerance: Any, c_out: 
 
 
 def bits(model: str) -> int:
-    """Significant bits of a model's results: those of 16 bits, or 24; 0 of a model without ways.
+    """Significant bits of a model's results: 11 or 8 in 16 bits, 24 in float32, 0 for a model without ways.
 
     >>> bits("f16-all"), bits("f32"), bits("f64")
     (11, 24, 0)
@@ -156,20 +158,20 @@ def _found(tree: Any) -> Iterator[Rounded]:
 
 
 def _entered(x: Any, way: Way) -> Any:
-    """A table or a setting where it meets a tensor."""
+    """A table or a setting, rounded when it meets a tensor."""
     fine = getattr(x, "fine", not isinstance(x, Rounded) and np.asarray(x).dtype.kind == "f")
     return _short(np.asarray(x), way.product, way) if fine else x
 
 
 def _computed(v: np.ndarray, way: Way) -> np.ndarray:
-    """Frequencies, which are powers, exponentials or products: off by a random share of what rule 3 of `ranged` allows."""
+    """Frequencies (powers, exponentials, products) in float32, or off by a random share of what rule 3 of `ranged` allows."""
     if way.random is None or v.ndim == 0:
         return _short(v, 24, way)
     return np.where(v == 1, v, v * (1 + 2.0**-24 * growth(v, way.angles) * way.random.uniform(-1, 1, v.shape)))
 
 
 def _short(v: np.ndarray, bits: int, way: Way) -> np.ndarray:
-    """Rounded to so many bits: to the nearest, or off by a random share of what may be; what the format holds stays."""
+    """Rounded to this many bits: to the nearest, or off by a random share of the roundoff; what the format holds is kept."""
     if bits == 53:
         return v
     near = np.float32(v).astype(float) if bits == 24 else np.float16(v).astype(float) if bits == 11 else rounded_to(v, bits)
@@ -183,7 +185,7 @@ def _short(v: np.ndarray, bits: int, way: Way) -> np.ndarray:
 
 
 def _sum(terms: np.ndarray, bits: int, way: Way, order: str) -> np.ndarray:
-    """Over the first axis."""
+    """The sum over the first axis in this order, with each step rounded."""
     if order == "backward":
         terms = terms[::-1]
     if order == "lanes" and len(terms) > 4:
@@ -228,7 +230,7 @@ def _matmul(a: np.ndarray, b: np.ndarray, way: Way) -> np.ndarray:
 
 
 def _summed_one_by_one(a: np.ndarray, b: np.ndarray, bits: int) -> np.ndarray:
-    """a b, of which each product is made when its turn comes: all at once would need the memory of d results."""
+    """The matrix product a b, one term after the other: all terms at once would need the memory of d results."""
     single = [np.asarray(x, dtype=np.float32) for x in (a, b)]
     held = bits == 24 and all((x == y).all() for x, y in zip(single, (a, b), strict=True))  # then float32 itself rounds
     a, b = single if held else (a, b)

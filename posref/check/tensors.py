@@ -28,12 +28,12 @@ _NO_PICKLE = (
 
 
 def dtype_name(value: Any) -> str:
-    """The dtype in numpy's words: torch.bfloat16 and bfloat16 of jax are both "bfloat16"."""
+    """The dtype by its NumPy name: torch.bfloat16 and bfloat16 of jax are both "bfloat16"."""
     return str(getattr(value, "dtype", type(value).__name__)).rsplit(".", maxsplit=1)[-1]
 
 
 def as_float64(value: Any) -> np.ndarray:
-    """Values of a numpy, torch, jax or similar tensor, widened exactly.
+    """Values of a numpy, torch, jax or similar tensor, widened exactly. TypeError if they are not real numbers.
 
     >>> as_float64(np.array([1, 2], dtype=np.float16))
     array([1., 2.])
@@ -66,10 +66,10 @@ def round_to(value: np.ndarray, dtype: str) -> np.ndarray:
 def load_output(path: str, shape: tuple[int, ...], dtype: str | None = None) -> tuple[np.ndarray, str]:
     """An output dumped by any program, and its dtype: .npy; .npz or .safetensors with one array; or raw little-endian numbers.
 
-    `dtype` is f64, f32, f16, bf16, i32 or i64; a raw file needs it. Other files say their dtype, and `dtype` may only add that
-    their 16-bit integers or floats are bf16. ValueError when the file says another dtype, has another size than expected or
-    cannot be read; a file with more numbers than expected is refused before its numbers are read. Numbers in another order of
-    axes are returned as they are, for `diagnose` to name the axes.
+    `dtype` is f64, f32, f16, bf16, i32 or i64, and a raw file needs it. Other files state their dtype; there `dtype` may only
+    add that 16-bit integers or floats are bf16. ValueError if the file states another dtype, has another size than expected or
+    cannot be read; a file with more numbers than expected is refused before they are read. An array with another order of axes
+    is returned as it is, so that `diagnose` can name the axes.
     """
     try:
         return _output(path, tuple(shape), dtype)
@@ -78,7 +78,7 @@ def load_output(path: str, shape: tuple[int, ...], dtype: str | None = None) -> 
 
 
 def load_numbers(path: str) -> np.ndarray:
-    """The numbers of a small .npy or .json file, such as frequencies. ValueError for a file that is larger or no such list."""
+    """The numbers of a small .npy or .json file, such as frequencies. ValueError if it is too large or holds no numbers."""
     if Path(path).suffix == ".npy":
         values = _read_array(path, _NUMBERS, f"expected at most {_NUMBERS} numbers")
         return _widen_bfloat16(path, values) if values.dtype.kind == "V" else values
@@ -112,7 +112,7 @@ def _output(path: str, shape: tuple[int, ...], dtype: str | None) -> tuple[np.nd
 
 
 class _Stored(NamedTuple):
-    """What a header says, and the file where the numbers begin."""
+    """What the header of a file says, and the file at the start of its numbers."""
 
     dtype: np.dtype
     shape: tuple[int, ...]
@@ -121,7 +121,7 @@ class _Stored(NamedTuple):
 
 
 def _read_array(path: str, most: int, expected: str) -> np.ndarray:
-    """The only array of a file. What the header says is judged before numbers are read, so memory is that of `most` numbers."""
+    """The only array of a file. The header is judged before numbers are read, so memory is that of at most `most` numbers."""
     with open(path, "rb") as file:  # a file that is not there is an OSError
         with _errors_name(path):
             dtype, shape, order, numbers = READERS[Path(path).suffix](file, most)
@@ -142,7 +142,7 @@ def _read_array(path: str, most: int, expected: str) -> np.ndarray:
 
 @contextlib.contextmanager
 def _errors_name(path: str) -> Iterator[None]:
-    """The parsers have errors of their own: each becomes a ValueError that names the file."""
+    """Turns every error of a parser into a ValueError that names the file."""
     try:
         yield
     except Exception as error:
@@ -166,14 +166,14 @@ def _left(file: IO[bytes]) -> int:
 
 
 def _of_numpy(file: IO[bytes], most: int) -> _Stored:
-    """An array or an archive, whatever the file is called."""
+    """An array or an archive of NumPy, whatever the file is called."""
     begins = file.read(2)
     file.seek(0)
     return _npz(file, most) if begins == b"PK" else _npy(file)
 
 
 def _npy(file: IO[bytes]) -> _Stored:
-    """8 bytes with the version, 2 or 4 with the length of the header, the header, the numbers."""
+    """The format: 8 bytes with the version, 2 or 4 with the length of the header, the header, the numbers."""
     version = np.lib.format.read_magic(file)
     if version not in _VERSIONS:
         raise ValueError(f"its version of .npy is {'.'.join(map(str, version))}, expected 1.0 or 2.0")
@@ -185,7 +185,7 @@ def _npy(file: IO[bytes]) -> _Stored:
 
 
 def _npz(file: IO[bytes], most: int) -> _Stored:
-    """Only what numpy.savez writes: another packing could give any number of bytes at once."""
+    """An archive with one array, packed as by numpy.savez: another packing could give any number of bytes at once."""
     if _left(file) > (limit := 16 * most + _HEADER):  # its table of contents is read at once
         raise ValueError(f"it has {_left(file)} bytes, at most {limit} are read; save the output alone")
     archive = zipfile.ZipFile(file)
@@ -198,7 +198,7 @@ def _npz(file: IO[bytes], most: int) -> _Stored:
 
 
 def _safetensors(file: IO[bytes], most: int) -> _Stored:
-    """8 bytes with the length of the header, the header in JSON, the numbers."""
+    """The format: 8 bytes with the length of the header, the header in JSON, the numbers."""
     length = int.from_bytes(file.read(8), "little")
     if length > _left(file):
         raise ValueError(f"its header should have {length} bytes and has {_left(file)}; is it truncated?")

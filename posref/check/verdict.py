@@ -1,4 +1,4 @@
-"""Judge: is an output right; if so, in which precision and from what it cannot be told; if not, which formula is it?"""
+"""Verdict: whether an output is right, in which precision, and what cannot be distinguished from it; or which formula it is."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
@@ -64,7 +64,8 @@ SHORT = {"bfloat16": "bf16", "float16": "f16"}
 def judged(report: Report, question: Question, got: np.ndarray, read: Read | None = None, *, pairs: bool = False) -> bool:
     """Add shape, finite numbers and values to the report, and the mistakes that explain them; True if the values are right.
 
-    `read` is a stage for what no mistake of the list explains, other numbers are the next; `pairs` tries two mistakes at once.
+    `read` gives hypotheses from the output, tried if no listed mistake fits, before other numbers; `pairs` also tries two
+    mistakes.
     """
     if not _same_shape(report, question, got):
         if got.any():  # zeros of another shape are no mistake's
@@ -192,7 +193,8 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
 
 
 def decided(report: Report, question: Question) -> bool:
-    """Whether a right output is told from what is plainly wrong; one that is the same in reverse is undecided and passes."""
+    """Whether a plainly wrong output would fail here. If only the right numbers in reverse would pass too, this is
+    undecided."""
     model = needed(report, question)
     passing = question.passing(model)
     if question.right.any() and any("times" in words for words in passing):
@@ -204,12 +206,12 @@ def decided(report: Report, question: Question) -> bool:
 
 
 def needed(report: Report, question: Question) -> str:
-    """The model that the output needed, or the coarsest that it may need."""
+    """The model that the output needed; if that is unknown, the coarsest that it may need."""
     return report.precision.model if report.precision else question.models[-1]
 
 
 def unseen(report: Report, first: Question, *others: Question) -> list[str]:
-    """Mistakes that none of the questions can tell from the right answer."""
+    """Mistakes that none of the questions distinguishes from the right answer."""
     names = first.blind(needed(report, first))
     for other in others:
         names = other.blind(needed(report, first), names)
@@ -228,14 +230,14 @@ def blind(report: Report, question: Question, *others: Question, most: int = 12)
 
 
 def _spread(question: Question, got: np.ndarray) -> str:
-    """A fact about an output that has one row, or one head, for all: it is one of the right ones, or another."""
+    """Words for an output with too few axes: which row or head of the right result it is, or how it relates to all of them."""
     whole = broadcast(got, question.right.shape)
     words = "" if whole is None else general.relation(question, whole, question.models[-1])
     return one_part(question, got) or (words and f"; {words}")
 
 
 def _same_shape(report: Report, question: Question, got: np.ndarray) -> bool:
-    """A transposed output is named where all extents differ."""
+    """Whether the shape is right; for a transposed output the axes are named, if all extents differ."""
     shape, expected = got.shape, question.right.shape
     if shape == expected:
         report.passed("shape")
@@ -249,13 +251,13 @@ def _same_shape(report: Report, question: Question, got: np.ndarray) -> bool:
 
 
 def as_booleans(question: Question, got: np.ndarray) -> np.ndarray:
-    """A mask that is added, 0 and numbers that hide a key where booleans are asked for, as mask == 0; else as it is."""
+    """An additive mask, of 0 and very negative numbers, as mask == 0 if booleans are asked for; any other output unchanged."""
     added = question.kind == "b" and (got < 0).any() and ((got == 0) | (got <= HIDDEN)).all()
     return np.where(got == 0, 1.0, 0.0) if added else got
 
 
 def _additive(report: Report, question: Question, got: np.ndarray) -> bool:
-    """Whether a mask to be added to the scores is given where the specification has booleans."""
+    """Whether the output is an additive mask and the specification returns booleans; the report then says so."""
     if as_booleans(question, got) is got:
         return False
     numbers = f"the output has numbers from {got.min():g} to {got.max():g}, a mask to be added"
@@ -265,7 +267,7 @@ def _additive(report: Report, question: Question, got: np.ndarray) -> bool:
 
 
 def _constant_named(report: Report, question: Question, got: np.ndarray) -> bool:
-    """Say that all elements are equal, where right ones are not."""
+    """Say that all elements are equal although the right ones are not."""
     if not _constant(got) or _constant(question.right):
         return False
     sentence, remedy = f"your output is {got.flat[0]:.10g} everywhere, for inputs that give different numbers", READS
@@ -276,14 +278,14 @@ def _constant_named(report: Report, question: Question, got: np.ndarray) -> bool
 
 
 def _read(found: Found, question: Question, got: np.ndarray) -> Found:
-    """Without mistakes in positions, where a mask is True everywhere, or several explain one number: no position was read."""
+    """The fits without mistakes in positions, if a constant output is True everywhere or fits several: it read no position."""
     others = tuple(each for each in found.fits if each[1].kind != "positions")
     undecided = (got.all() and question.kind == "b") or len(found.fits) - len(others) > 2
     return found._replace(fits=others) if _constant(got) and undecided else found
 
 
 def _or_of_zeros(question: Question, got: np.ndarray) -> str:
-    """The arguments whose zeros give this output too: a rotation by positions that are all 0 leaves x as it is."""
+    """Words for arguments that give this output if they are all 0: with positions of 0, a rotation leaves x as it is."""
     arrays = [name for name in question.op.given if np.asarray(question.a.get(name)).dtype.kind in "iuf"]
     wrong = {name: using(**{name: lambda a, name=name: 0 * a[name]}) for name in arrays}
     answers = {name: question.answer(f"{name}_zero", wrong[name]) for name in arrays}
@@ -292,7 +294,7 @@ def _or_of_zeros(question: Question, got: np.ndarray) -> str:
 
 
 def _unchanged(name: str, shape: tuple[int, ...]) -> tuple[str, Mistake, float]:
-    """That an input is returned as it is, in the shape of the result."""
+    """The mistake that an input is returned as it is, in the shape of the result."""
     words = f"{name} is returned as it is, in the shape {shape}: every number, in its order"
     return "unchanged", Mistake(lambda f, a: a[name].reshape(np.shape(f(**a))), words, remedy=UNCHANGED), 0.0
 
@@ -308,9 +310,9 @@ def _values(question: Question, got: np.ndarray) -> int:
 
 
 def _grid(question: Question, got: np.ndarray, model: str) -> str | None:
-    """The 16-bit dtype that all values belong to, if the result is wider and the right values do not belong to it, too.
+    """The 16-bit dtype that holds all values, if the result is wider and that dtype does not hold the right values; else None.
 
-    Integers belong to it whatever computed them.
+    Integers prove nothing, since 16 bits hold them whatever computed them.
     """
     whole = any((y == np.round(y)).all() for y in (question.right, got))
     if not model.startswith(("f32", "f64")) or not np.isfinite(got).all() or whole:
@@ -321,7 +323,7 @@ def _grid(question: Question, got: np.ndarray, model: str) -> str | None:
 
 
 def _within_16_bits(question: Question, got: np.ndarray) -> bool:
-    """Whether the output would be right in a 16-bit dtype, where its bound tells the right numbers from others."""
+    """Whether the output would be right in a 16-bit dtype whose bound still distinguishes the right numbers from others."""
     if (question.right == np.rint(question.right)).all() or not question.models[-1].startswith(("f32", "f64")):
         return False
     narrow = (Question(question.op, question.a, models(dtype, question.a)[-1:], right=question.right) for dtype in SHORT)
@@ -330,16 +332,16 @@ def _within_16_bits(question: Question, got: np.ndarray) -> bool:
 
 
 def _rounded(question: Question, answer: Any, got: np.ndarray, low: str) -> bool:
-    """Whether the output is within a few units of a 16-bit dtype of an answer, of its largest value at most.
+    """Whether the output equals an answer within four units of a 16-bit dtype at the answer's largest value.
 
-    What the wider dtype may be off, far from position 0, comes on top.
+    The tolerance of the wider dtype, which is large far from position 0, is added.
     """
     few = 4 * 2.0 ** -BITS[SHORT[low]] * np.abs(answer).max(initial=0) + question.tolerance[question.models[-1]]
     return answer.shape == got.shape and bool((np.abs(got - answer) <= few).all())
 
 
 def _named(report: Report, question: Question, found: Found, low: str | None = None) -> None:
-    """Put what fits into the report; `low`: all values are numbers of 16 bits in a wider dtype."""
+    """Put what fits into the report; `low` is the 16-bit dtype that holds all values of a wider result."""
     determined = _determined(report, question, found.fits)
     fits = [*determined, *[("", None, found.worst)] * found.ok]
     advice = []
@@ -371,9 +373,9 @@ def _named(report: Report, question: Question, found: Found, low: str | None = N
 
 
 def _determined(report: Report, question: Question, fits: Iterable[Any]) -> list[Any]:
-    """What fits, without numbers of settings where several give the same: they are undecided, and no name.
+    """What fits, without values of settings if several give the same numbers: these are reported as undecided.
 
-    One number under two names is one, by its first name.
+    The same value under two names counts once, by its first name.
     """
     fits = [*fits]
     once = {_claim(question, name, mistake): name for name, mistake, _ in fits[::-1] if mistake.kind == "setting"}
@@ -401,7 +403,8 @@ def _pairing(a: Any) -> str:
 
 
 def _claim(question: Question, name: str, mistake: Mistake) -> str:
-    """What was asked and what it is, where a mistake is another setting; a changed line as it is; else the mistake's words."""
+    """Words for a mistake: the setting that was used and the one asked for; the edited line; else its name and what is
+    wrong."""
     change = getattr(mistake.wrong, "change", {})
     if len(change) == 1:
         ((setting, new),) = change.items()

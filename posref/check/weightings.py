@@ -1,6 +1,6 @@
-"""Weightings: what else may stand in the place of softmax, in every op that calls it, at any depth.
+"""Weightings: formulas that may stand in the place of softmax, in every op that calls it, at any depth.
 
-Each is a function of the scores and the mask. `weights` measures the weights of an output; here they are computed.
+Each is a function of the scores and the mask, and is computed here. `weights` instead measures the weights of an output.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ def _power(s: Any) -> Any:
 
 
 def _shifted(s: Any, seen: Any) -> Any:
-    """exp(s - max s) of the keys that are seen."""
+    """exp(s - max s) for visible keys, else 0."""
     return np.where(seen, np.exp(s - attention.row_maximum(s, seen)), 0)
 
 
@@ -45,7 +45,8 @@ def _share(x: Any, more: float = 0) -> Any:
 
 
 def _over(s: Any, seen: Any, axes: tuple[int, ...], empty: str) -> Any:
-    """Softmax over other axes; where nothing is seen the weights are 0, NaN or all the same, as masked scores have it."""
+    """Softmax over other axes; where nothing is visible the weights are 0, NaN or all equal, as masked scores would give
+    them."""
     highest = np.where(seen, s, -np.inf).max(axis=axes, keepdims=True)
     none = ~np.isfinite(highest)
     power = np.where(seen, np.exp(np.where(seen, s - np.where(none, 0, highest), 0)), 0)
@@ -59,7 +60,7 @@ def _masked_afterwards(s: Any, seen: Any, low: float) -> Any:
 
 
 def _largest(s: Any, seen: Any, kept: int) -> Any:
-    """Softmax over the keys of largest score alone."""
+    """Softmax over the keys with the largest scores only."""
     if kept >= s.shape[-1]:
         raise ValueError(f"{kept} of {s.shape[-1]} keys are all of them")
     least = np.sort(np.where(seen, s, -np.inf), axis=-1)[..., -kept, None]
@@ -67,7 +68,7 @@ def _largest(s: Any, seen: Any, kept: int) -> Any:
 
 
 def _in_few_bits(s: Any, seen: Any, parts: tuple[str, ...], bits: int) -> Any:
-    """Softmax some of whose steps are stored in 16 bits."""
+    """Softmax with some of its steps stored in 16 bits."""
 
     def stored(x: Any, part: str) -> Any:
         return rounded(x, bits) if part in parts else x
@@ -174,7 +175,7 @@ WEIGHTINGS |= {
 
 
 def hypotheses(question: Question) -> Iterator[Named]:
-    """Every other weighting, where the op has a softmax over keys; of several with one answer the first."""
+    """Every other weighting, if the op has a softmax over keys; of several with one answer, the first."""
     if _weighs(question):
         every = [_mistake(name, change, words) for name, (change, words) in WEIGHTINGS.items()]
         answers = {name: question.answer(name, mistake.wrong) for name, mistake in every}
@@ -183,7 +184,8 @@ def hypotheses(question: Question) -> Iterator[Named]:
 
 
 def with_more_in_the_sum(question: Question, got: np.ndarray) -> list[Named]:
-    """Softmax with a small number in its denominator, the closest: the factor of a row depends on its sum."""
+    """Softmax with a small number added to its denominator: the number that fits best, since a row's factor depends on its
+    sum."""
     if not _weighs(question):
         return []
     every = (

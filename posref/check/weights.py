@@ -1,8 +1,8 @@
-"""Weights: what was added to the scores of an attention, and where two parts of its keys are merged, from its output.
+"""Weights: what an attention's output shows about its weights: what was added to the scores, or where two parts were merged.
 
-With as many features of v as keys, or more, the weights of an output follow from it. Their logarithm, less that of the right
-weights, is what the scores have more, up to a constant per row. If texts with other contents have the same, it is a bias.
-If it is one constant for the first keys and another one for the others, two parts were merged with wrong shares.
+If v has as many features as keys, or more, the weights follow from the output. Their logarithm, minus that of the right
+weights, is what was added to the scores, up to a constant per row. If it is the same for texts with other contents, it is a
+bias. If it is one constant for the first keys and another for the rest, two parts were merged with wrong shares.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ SEEN = 2.0**-5  # of all weights of a row: what is much less says nothing about 
 
 
 class Solved(NamedTuple):
-    """The weights of an output, the right ones, and how far rounding may move one: `(batch, heads, n_query, n_key)`."""
+    """The weights of an output, the right weights, and how far rounding may move each: `(batch, heads, n_query, n_key)`."""
 
     theirs: np.ndarray
     right: np.ndarray
@@ -42,7 +42,7 @@ class Solved(NamedTuple):
 
 
 def _solved(question: Question, got: np.ndarray) -> Solved | None:
-    """The weights, where the width of v is at least the number of keys."""
+    """The weights, if v has at least as many features as there are keys; else None."""
     v = np.asarray(question.a.get("v", 0.0))
     if "attention" not in question.op.tags or not v.ndim == got.ndim == 4 or not np.isfinite(got).all():
         return None
@@ -54,9 +54,9 @@ def _solved(question: Question, got: np.ndarray) -> Solved | None:
 
 
 def facts(question: Question, got: np.ndarray, call: Callable[[Arguments], np.ndarray] | None = None) -> tuple[str, str]:
-    """What is true of the weights of an output and not of the right ones, and their law if they have a known one.
+    """What is true of the weights of an output and not of the right ones, and the name of their law if that is known.
 
-    With `call` the values are unit vectors, some at a time, so that the output is its weights.
+    With `call`, the function is called with unit vectors as values, so that each output is weights.
     """
     solved = _solved(question, got) if call is None else _asked(question, got, call)
     if solved is None or not np.isfinite(solved.theirs).all() or (solved.right < -solved.off).any():
@@ -92,7 +92,7 @@ def facts(question: Question, got: np.ndarray, call: Callable[[Arguments], np.nd
 
 
 def _asked(question: Question, got: np.ndarray, call: Callable[[Arguments], np.ndarray]) -> Solved | None:
-    """The weights as the outputs for values that are unit vectors; none where their sum of the values is not the output."""
+    """The weights, as the outputs for values that are unit vectors; None if they do not give the output from the values."""
     v, op = np.asarray(question.a.get("v", 0.0)), question.op
     if "attention" not in op.tags or not v.ndim == got.ndim == 4 or v.shape[3] != got.shape[3] or got.shape[1] % v.shape[1]:
         return None
@@ -107,7 +107,7 @@ def _asked(question: Question, got: np.ndarray, call: Callable[[Arguments], np.n
 
 
 def _first(wrong: np.ndarray, right: np.ndarray, words: str) -> str:
-    """The first row and key that are so, and how many."""
+    """Words for the first row and key where `wrong` holds, and for how many there are."""
     *row, key = place = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
     more = f", and so {wrong.sum()} of {wrong.size} pairs of a row and a key" if wrong.sum() > 1 else ""
     return f"{_row(row)} {words} {key}, whose right weight is {right[place]:.3g}{more}"
@@ -118,7 +118,7 @@ def _row(place: Sequence[Any]) -> str:
 
 
 def merged(question: Question, got: np.ndarray) -> tuple[str, str] | None:
-    """That the keys before one place, and those from there on, have the right weights but for a factor per row; and its law."""
+    """Words for two parts of the keys whose weights are right up to a factor per row, and their law; None if there are none."""
     solved = _solved(question, got)
     if solved is None or (np.abs(solved.theirs) > 4 * solved.off)[solved.right < 2.0**-40].any():
         return None
@@ -133,7 +133,7 @@ def merged(question: Question, got: np.ndarray) -> tuple[str, str] | None:
 
 
 def _cut(more: np.ndarray, unsure: np.ndarray, right: np.ndarray, cut: int) -> tuple[str, str] | None:
-    """The words for the parts before and from `cut` on, and a law; nothing where a part has several factors in a row."""
+    """Words for the parts before and from key `cut` on, and a law; None if a part has several factors in one row."""
     parts = [np.ma.masked_invalid(x) for x in (more[..., :cut], more[..., cut:])]
     most = [np.maximum(x.max(axis=-1), 2.0**-20) for x in (unsure[..., :cut], unsure[..., cut:])]
     if any((np.ma.filled(np.ma.ptp(x, axis=-1), 0) > 2 * each).any() for x, each in zip(parts, most, strict=True)):
@@ -150,7 +150,7 @@ def _cut(more: np.ndarray, unsure: np.ndarray, right: np.ndarray, cut: int) -> t
 
 
 def added(question: Question, got: np.ndarray) -> str:
-    """That a bias is added to the scores, which all texts share, by head, query and key; nothing where it is not so."""
+    """Words for a bias that is added to the scores and that all texts share, by head, query and key; "" if there is none."""
     solved = _solved(question, got)
     if solved is None or got.shape[0] == 1:
         return ""

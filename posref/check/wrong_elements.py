@@ -1,4 +1,4 @@
-"""Where the wrong elements of an output are, as words: the box, the columns, the first position, the worst element."""
+"""Wrong elements: words for where an output is wrong: the box, the columns, the first position, the worst element."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,9 +24,9 @@ SOME, FIRST = 12, 64  # rows that are listed, positions that are tried
 
 
 def where(wrong: np.ndarray, named: Sequence[str], got: np.ndarray | None = None, inputs: Any = None) -> str:
-    """ "; wrong exactly for rows 16 to 22" if the wrong elements fill a box that is not everything, else nothing.
+    """The words "; wrong for rows 16 to 22 alone" if the wrong elements mostly fill a box that is not everything, else "".
 
-    With `got` and `inputs` it says when the elements there equal an input, or are 0.
+    With `got` and `inputs` they also say if the elements there equal an input, or are 0.
 
     >>> wrong = np.zeros((2, 5, 4), dtype=bool)
     >>> wrong[:, 3:] = True
@@ -49,7 +49,7 @@ def where(wrong: np.ndarray, named: Sequence[str], got: np.ndarray | None = None
 
 
 def columns(wrong: np.ndarray, name: str = "features") -> str:
-    """Which entries of the last axis are wrong, if they are few, one or two runs, or every second: a pair, a half, a tail.
+    """Words for the wrong entries of the last axis, if these are few, one or two runs, or every second: a pair, a half, a tail.
 
     >>> wrong = np.zeros((5, 8), dtype=bool)
     >>> wrong[1:, [2, 6]] = True
@@ -77,7 +77,7 @@ def _equal(box: tuple[slice, ...], got: np.ndarray | None, inputs: Any) -> str:
 
 
 def untouched(got: np.ndarray, inputs: Any, box: tuple[Any, ...] = ()) -> str:
-    """What the elements are, if they are 0 or those of an input.
+    """What the elements are, if they are 0 or those of an input; else "".
 
     >>> untouched(np.ones(2), {"q": np.zeros(2), "k": np.ones(2)})
     'equals k'
@@ -91,7 +91,7 @@ def untouched(got: np.ndarray, inputs: Any, box: tuple[Any, ...] = ()) -> str:
 
 
 def reshaped_input(question: Question, got: np.ndarray) -> str:
-    """The input of another shape whose numbers, in their order, the output is.
+    """The name of the input of another shape that has the numbers of the output, in their order; else "".
 
     >>> from posref.ops import op
     >>> resize = op("resizing.resize")
@@ -109,12 +109,12 @@ def reshaped_input(question: Question, got: np.ndarray) -> str:
 
 
 def _plural(found: str) -> str:
-    """The words of `untouched`, of several elements."""
+    """The words of `untouched`, for several elements."""
     return found.replace("is", "are").replace("equals", "equal")
 
 
 def rows_of_an_input(question: Question, got: np.ndarray) -> str:
-    """That each row of the output is a row of one input as it is, where right rows are computed from several."""
+    """Words, if each row of the output is an unchanged row of one input, and not all right rows are."""
     for name, value in question.a.items():
         if not isinstance(value, np.ndarray) or value.ndim < 2 or value.shape[-1:] != got.shape[-1:] or value.dtype.kind != "f":
             continue
@@ -131,9 +131,9 @@ def _rows(y: np.ndarray) -> np.ndarray:
 
 
 def one_part(question: Question, got: np.ndarray) -> str:
-    """Which row, head or batch row of the right result the output is, or at which position it is the right result.
+    """Words for the row, head or batch row of the right result that the output is, or for the position at which it is right.
 
-    The output has no such axis, or one entry there. Where several places fit, the axes are said along which they agree.
+    The output lacks such an axis, or has one entry there. If several places fit, the axes on which they agree are named.
     """
     size = question.right.ndim
     got = got.squeeze() if got.ndim == size else got
@@ -151,7 +151,7 @@ def one_part(question: Question, got: np.ndarray) -> str:
 
 
 def _at_one_position(question: Question, got: np.ndarray) -> str:
-    """At which of the first positions an output without their axes is the right result."""
+    """Words for the one position, of the first ones, at which an output without a position axis is right."""
     if not isinstance(question.a.get("positions"), np.ndarray):
         return ""
     try:
@@ -166,12 +166,12 @@ def _at_one_position(question: Question, got: np.ndarray) -> str:
 
 
 def _decides(got: np.ndarray, bound: float) -> bool:
-    """Whether three numbers differ, and the bound tells them from others."""
+    """Whether the output has three different numbers, and the bound distinguishes them from others."""
     return len(np.unique(got)) > 2 and separates(got, np.full(got.shape, 2 * bound))
 
 
 def not_computed(question: Question, got: np.ndarray) -> Iterator[Named]:
-    """A part that is 0 or equals an input, where nothing else is wrong; three numbers that are lost show it.
+    """A part that is 0 or equals an input, if nothing else is wrong; at least three different numbers have to be lost.
 
     The part is some entries of one axis, or some vectors: all positions from one on, for instance.
     """
@@ -187,7 +187,7 @@ def not_computed(question: Question, got: np.ndarray) -> Iterator[Named]:
 
 
 def _lost(question: Question, got: np.ndarray, part: np.ndarray, words: str) -> list[Named]:
-    """A part of the result that is 0 or those elements of an input."""
+    """The mistake that a part of the result is 0 or equals an input; empty if it does not."""
     if part.all() or len(np.unique(question.right[part])) < 3:
         return []
     found = untouched(got, question.a, (part,))
@@ -205,7 +205,7 @@ def _entries(question: Question, part: np.ndarray, name: str) -> str:
 
 
 def _vectors(question: Question, part: np.ndarray) -> str:
-    """All positions from one on, where these are the part, or which vectors are left."""
+    """Words for a part that is all positions from one on; else words for the vectors outside the part."""
     rows, lost = _positions(question, part), part[..., 0]
     if rows is not None and lost.any() and np.array_equal(rows >= rows[lost].min(), lost):
         return f"all from position {rows[lost].min()} on, as where a table of cos and sin ends there,"
@@ -214,7 +214,7 @@ def _vectors(question: Question, part: np.ndarray) -> str:
 
 
 def of_padding(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
-    """Right tokens, then those of a mistake, and other numbers in the place of padding, which nobody reads: models differ."""
+    """Other numbers at padding, with right tokens or with those of a mistake; nobody reads padding, and models differ there."""
     right = question.right
     mask = np.asarray(question.a["mask"] if "padding" in question.op.tags else True) != 0  # files hold no booleans
     if not 0 < mask.ndim <= right.ndim or got.shape != right.shape:
@@ -241,7 +241,7 @@ def _beside(put: Any, wrong: Any, f: Any, a: Any) -> Any:
 
 
 def _one_row(question: Question, rows: np.ndarray) -> str:
-    """The number that all of these are, or the row of an argument; empty where they differ."""
+    """Words for the one number, or the row of an argument, that all these rows are; "" if they differ."""
     if (rows != rows[0]).any():
         return ""
     tables = [(name, x) for name, x in question.a.items() if np.ndim(x) == 2 and x.shape[1:] == rows.shape[1:]]
@@ -250,7 +250,7 @@ def _one_row(question: Question, rows: np.ndarray) -> str:
 
 
 def of_a_part(question: Question, got: np.ndarray, mistakes: Callable[[], Iterable[Named]]) -> Iterator[Named]:
-    """Mistakes of some texts or some heads alone, where the others are right."""
+    """Mistakes in some texts or heads only, if the others are right."""
     wrong = ratios(got, question.right, question.tolerance[question.models[-1]]) > 1
     for axis, name in enumerate(names(question)[:-2]):
         part = np.asarray(wrong.any(axis=tuple(i for i in range(wrong.ndim) if i != axis), keepdims=True))
@@ -274,7 +274,7 @@ def _put(part: np.ndarray, source: Any, y: Any) -> Any:
 
 
 def not_finite(question: Question, got: np.ndarray, bad: np.ndarray) -> str:
-    """Where values are NaN or infinite, and whether the others are right."""
+    """Words for where values are NaN or infinite, and whether the others are right."""
     others = ratios(np.where(bad, question.right, got), question.right, question.tolerance[question.models[-1]]) <= 1
     alone = "; all others are right" if others.all() and not bad.all() else ""
     return (
@@ -285,7 +285,8 @@ def not_finite(question: Question, got: np.ndarray, bad: np.ndarray) -> str:
 
 
 def large_scores(question: Question, rows: np.ndarray) -> float | None:
-    """The least score of these rows if they are exactly those with a score beyond what exp holds; queries are not rotated."""
+    """The least score of these rows, if they are exactly those with a score beyond the range of exp; None if q and k are
+    rotated."""
     a = question.a
     if not {"q", "k", "scale"} <= a.keys() or {"base", "frequencies"} & a.keys() or a.q.shape[:-1] != rows.shape:
         return None
@@ -299,7 +300,7 @@ def large_scores(question: Question, rows: np.ndarray) -> float | None:
 
 
 def _from(question: Question, wrong: np.ndarray) -> str:
-    """The least position with a wrong element, where rows have positions."""
+    """Words for the first position with a wrong element, if rows have positions."""
     rows = _positions(question, wrong)
     if rows is None or not wrong.any():  # none is, where a mistake fits more closely
         return ""
@@ -307,7 +308,7 @@ def _from(question: Question, wrong: np.ndarray) -> str:
 
 
 def _beyond_float16(question: Question, bad: np.ndarray) -> str:
-    """That positions end where float16 does, if exactly the positions that round to infinity are wrong."""
+    """Words, if exactly the positions that float16 rounds to infinity are wrong."""
     rows = _positions(question, bad)
     if rows is None:
         return ""
@@ -316,7 +317,7 @@ def _beyond_float16(question: Question, bad: np.ndarray) -> str:
 
 
 def _positions(question: Question, wrong: np.ndarray) -> np.ndarray | None:
-    """The position of every row of the output, where rows have positions."""
+    """The position of every row of the output; None if rows have no positions."""
     positions = question.a.get("positions")
     if positions is None or wrong.ndim < 2:
         return None
@@ -331,7 +332,7 @@ def broadcast(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
 
 
 def _causal(question: Question, bad: np.ndarray) -> str:
-    """That a causal mask is in the output, if exactly the keys after the query are infinite."""
+    """Words, if exactly the keys after the query are infinite: a causal mask is in the output."""
     if not {"query_positions", "key_positions"} <= question.a.keys() or bad.ndim < 2:
         return ""
     after = ~np.asarray(attention.causal_mask(question.a.query_positions, question.a.key_positions))
@@ -342,7 +343,7 @@ def _causal(question: Question, bad: np.ndarray) -> str:
 
 
 def worst_element(question: Question, got: np.ndarray, model: str) -> str:
-    """The element that is farthest off in the model that was compared last, and where the wrong elements are."""
+    """Words for the element that is farthest off in this model, and for where the wrong elements are."""
     ratio = ratios(got, question.right, question.tolerance[model])
     if question.gauge == "row_constant":
         return _worst_pair(question, got, model)
@@ -365,7 +366,7 @@ def worst_element(question: Question, got: np.ndarray, model: str) -> str:
 
 
 def _columns(question: Question, wrong: np.ndarray) -> str:
-    """The features or keys that differ, and the pairs that they are, where they are few."""
+    """Words for the wrong features or keys, and for the pairs that they form, if they are few."""
     a, size = question.a, wrong.shape[-1:]
     shapes = {name: value.shape for name, value in a.items() if isinstance(value, np.ndarray)}
     keys = shapes["key_positions"][-1:] if "key_positions" in shapes else shapes.get("k", ())[-2:-1]
@@ -384,21 +385,21 @@ def _columns(question: Question, wrong: np.ndarray) -> str:
 
 
 def _unwritten(question: Question, wrong: np.ndarray, got: np.ndarray) -> str:
-    """That the columns which differ are those of an input, or 0."""
+    """Words, if the wrong columns are 0 or those of an input."""
     along = np.flatnonzero(wrong.reshape(-1, *wrong.shape[-1:]).any(axis=0)) if wrong.ndim > 1 else np.zeros(0)
     found = untouched(got, question.a, (..., along)) if 0 < len(along) < wrong.shape[-1] else ""
     return f", which {_plural(found)}" if found else ""
 
 
 def _masked(question: Question, wrong: np.ndarray) -> str:
-    """That all elements which differ are those where an argument of booleans is False, such as padding."""
+    """Words, if all wrong elements are where a boolean argument is False, such as padding."""
     arrays = {name: x for name, x in question.a.items() if isinstance(x, np.ndarray) and x.ndim}
     flags = {name: x for name, x in arrays.items() if x.dtype == bool and x.shape == wrong.shape[: x.ndim]}
     return next((f"; all where {name} is False" for name, value in flags.items() if not wrong[value].any()), "")
 
 
 def _seen(question: Question, got: np.ndarray, wrong: np.ndarray) -> str:
-    """Of a mask: how many wrong keys are seen, how many are hidden, and at which offsets from the query they are."""
+    """For a mask: how many keys are wrongly visible, how many wrongly hidden, and at which offsets from the query."""
     if question.kind != "b" or not np.isin(got, (0, 1)).all():
         return ""
     seen, count = np.count_nonzero(wrong & (got == 1)), np.count_nonzero(wrong)
@@ -414,7 +415,8 @@ def _seen(question: Question, got: np.ndarray, wrong: np.ndarray) -> str:
 
 
 def _one_number(question: Question, got: np.ndarray, wrong: np.ndarray) -> str:
-    """That all wrong numbers are one, and which setting, or sum of two, has it; or in which entry of an axis they are right."""
+    """Words, if all wrong numbers are equal, with the setting or sum of two that has this value; or are right at another
+    entry."""
     values, whole = got[wrong], not np.isin(question.right, (0, 1)).all() and (question.right == np.rint(question.right)).all()
     for axis, name in enumerate(names(question)):
         if not wrong.any(axis=axis).all() and question.right.shape[axis] > 1 and not wrong.all(axis=axis).any():
@@ -434,7 +436,8 @@ def _one_number(question: Question, got: np.ndarray, wrong: np.ndarray) -> str:
 
 
 def _frequencies(question: Question, got: np.ndarray) -> str:
-    """What is wrong with the frequencies of a schedule as such: a sign, or the ramp between those kept and those divided."""
+    """Words for wrong frequencies of a schedule: a frequency of 0 or below, or the ramp between those kept and those
+    divided."""
     a, right = question.a, question.right
     if not {"dim", "base"} <= a.keys() or right.shape != (a.dim // 2,) or (right <= 0).any():
         return ""
@@ -442,7 +445,7 @@ def _frequencies(question: Question, got: np.ndarray) -> str:
 
 
 def _worst_pair(question: Question, got: np.ndarray, model: str) -> str:
-    """Rows may be off by a constant each, so that only differences within a row say something."""
+    """Words for the worst difference within a row: rows may be off by a constant each, so only differences count."""
     bound = question.tolerance[model]
     given, expected = (y[..., :, None] - y[..., None, :] for y in (got, question.right))
     ratio = ratios(given, expected, bound[..., :, None] + bound[..., None, :])

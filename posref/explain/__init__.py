@@ -1,4 +1,4 @@
-"""What the positions of a model do, layer by layer, from its configuration: `explain`."""
+"""Explain a configuration: `explain` says what each layer of a model does with position."""
 
 from posref.explain import diffusers, gguf, rotary_layers
 from posref.explain.configuration import shown
@@ -14,20 +14,20 @@ __all__ = ["explain", "explanation", "read"]
 def explain(source):
     """What each layer does with position: a dictionary of `model_type`, `layers`, `unsupported`, `traps`, `unread`, `foreign`.
 
-    `source` is a configuration as a dictionary, in any of the forms that are released, or the path of a file of it: a
-    config.json, a params.json of Meta, Mistral or DeepSeek, a GGUF file. It may be the name of a shipped model, or else a model
-    type, such as "llama": then all sizes are defaults of its class. Each entry of `layers` is a set of layers that do the
-    same, with their `indices`. `unsupported` names all other layers, with their `indices`, their `kind` and the key
-    that counts them; a part whose number of layers no key says has no indices there. `unread` names keys about position that
-    were not understood, `foreign` all other keys that no class of transformers 5.23.0 has.
+    `source` is a configuration as a dictionary, or the path of a config.json, of a params.json (Meta, Mistral, DeepSeek) or of
+    a GGUF file. It may also be the name of a shipped model, or a model type such as "llama", whose class then gives all sizes.
+    Each entry of `layers` is a set of layers that do the same with position; `indices` are their numbers. `unsupported` names
+    all other layers: their `indices`, their `kind` and the key that counts them. If no key counts the layers of a part, its
+    entry has no indices. `unread` names the keys about position that posref did not understand, `foreign` all other keys that
+    no class of transformers 5.23.0 has.
     ValueError, in one line, for a file that is broken or contradicts itself, unless other parts of it are described; TypeError
-    for what is no dictionary, path or name.
+    if `source` is no dictionary, path or name.
     """
     return explanation(source).as_dict()
 
 
 def explanation(source):
-    """What `explain` returns, as an `Explanation`, whose layers are named tuples."""
+    """What `explain` returns, as an `Explanation`, whose layers are `Layer` objects."""
     config = read(source)
     if diffusers.recognised(config):
         return diffusers.explanation(config)
@@ -52,14 +52,14 @@ def explanation(source):
 
 
 def _part(settings):
-    """The groups, traps and unread keys of one part; a value of a kind that its class cannot mean is one sentence too."""
+    """The groups, traps and unread keys of one part; one ValueError for values of a type that the class cannot have."""
     try:
         groups = rotary_layers.groups(settings) if settings.layered and settings.family["encoding"] is not None else []
         keys = unread(settings, groups)  # before the traps look at them
         gguf.refuse(settings, keys)
         return groups, traps(settings, groups), keys
     except (TypeError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
-        # the kinds of the keys of some hundred classes are not written down here
+        # the types of the keys of some hundred classes are not listed, so the default values are compared
         usual = settings.facts.get("defaults", {})
         odd = {key: value for key, value in settings.file.items() if key in settings.read and not _alike(value, usual.get(key))}
         words = ", ".join(f"{key} is {shown(value)}" for key, value in odd.items()) or "which one is not known"
@@ -67,6 +67,6 @@ def _part(settings):
 
 
 def _alike(value, usual):
-    """Whether a value is of the kind of the usual one; integers stand for numbers."""
+    """Whether a value has the type of the default; an integer and a float have the same type here."""
     number = (int, float)
     return usual is None or type(value) is type(usual) or (isinstance(value, number) and isinstance(usual, number))

@@ -1,29 +1,29 @@
-"""Which axis each pair reads, and which entry of the table: for models whose tokens have more than one position.
+"""Axis maps: which axis and which frequency each pair uses, for models whose tokens have several coordinates.
 
-A map is a list with one `(axis, index)` for each pair: pair t turns by the coordinate on `axis` times `frequencies[index]`.
+A map is a list with one `(axis, index)` per pair: pair t rotates by the coordinate on `axis` times `frequencies[index]`.
 """
 
 DEFAULT_SECTIONS = (16, 24, 24)
 
 
 def pairs(rule, entries, sections):
-    """The map of a rule of `posref.explain.families`, for a table with this many entries."""
+    """The map that a rule of `posref.explain.families` gives for a table with this many entries."""
     return RULES[rule](entries, sections)
 
 
 def _sections(entries, sections):
-    """Runs of time, row and column, as Qwen2-VL."""
+    """A run of pairs for time, a run for the row, a run for the column, as in Qwen2-VL."""
     bounds = [sum(sections[: i + 1]) for i in range(len(sections))]
     return [("thw"[next(i for i, bound in enumerate(bounds) if t < bound) % 3], t) for t in range(min(entries, bounds[-1]))]
 
 
 def _interleaved(entries, sections):
-    """Time, row and column in turn while row and column last, then time, as Qwen3-VL."""
+    """Time, row and column alternate until the sections of row and column are full; the rest reads time, as in Qwen3-VL."""
     return [("thw"[t % 3] if t < 3 * sections[t % 3] else "t", t) for t in range(entries)]
 
 
 def _ernie(entries, sections):
-    """Row and column in turn with the fast frequencies, then time with the slow ones; the table holds rows, columns, time."""
+    """Row and column alternate and use the fast frequencies, time the slow ones; the table lists those of rows first."""
     half, turning = (sections[0] + sections[1]) // 2, sections[0] + sections[1]
     return [("hw"[t % 2], t // 2 + half * (t % 2)) if t < turning else ("t", t) for t in range(entries)]
 
@@ -37,7 +37,7 @@ def _columns_then_rows(entries, sections):
 
 
 def _split(entries, sections):
-    """Rows and columns have different frequencies: the even and the odd ones of a list, as Pixtral."""
+    """Rows have the even and columns the odd frequencies of a list, as in Pixtral."""
     return [("hw"[t >= entries // 2], t) for t in range(entries)]
 
 
@@ -46,7 +46,7 @@ def _thirds(entries, sections):
 
 
 def _in_turn(entries, sections):
-    """Row and column in turn, each pair with its own frequency, as NeoMME."""
+    """Row and column alternate, and each pair has its own frequency, as in NeoMME."""
     return [("hw"[t % 2], t) for t in range(entries)]
 
 

@@ -1,4 +1,4 @@
-"""`posref explain`: what it answers."""
+"""The answers of the command `posref explain`."""
 
 import contextlib
 import json
@@ -41,7 +41,7 @@ def answer(arguments):
 
 
 def _require_one(arguments):
-    """ValueError for two options of which one would be ignored; --plot draws --diff too, and --longer and --diff have JSON."""
+    """ValueError for two options that do not combine. --plot with --diff, and --json with --longer or --diff, do combine."""
     given = [name for name in ("plot", "frequencies", "code", "longer", "diff") if getattr(arguments, name) is not None]
     given += ["json"] * bool(arguments.json)
     if len(given) > 1 and tuple(given) not in (("plot", "diff"), ("longer", "json"), ("diff", "json")):
@@ -59,9 +59,9 @@ def _plot(found, other, arguments):
 
 
 def rope_arguments(file, layer=None, part=None, layout=None):
-    """The arguments of `check_rope` for the rotation of a model's text; ValueError if it has several.
+    """The arguments of `check_rope` for the rotation of a model's text; ValueError if the text has several rotations.
 
-    `layout` says how features are paired where no key of the file does.
+    `layout` says how features are paired if no key of the file says it; ValueError if a key does.
     """
     found, _ = _text(file, layer, part)
     unknown = [group for group in found.layers if group.encoding == "rope" and group.layout is None]
@@ -77,7 +77,7 @@ def rope_arguments(file, layer=None, part=None, layout=None):
 
 
 class Question(NamedTuple):
-    """What a model's layers are asked for: an op or `rope` (check_rope), its settings, and what stays unasked."""
+    """What to check for a model: an op, or `rope` for check_rope, its settings, and what this check leaves out."""
 
     op: str
     settings: dict[str, Any]
@@ -89,7 +89,7 @@ class Question(NamedTuple):
 
 
 def question(file, layer=None, part=None, layout=None):
-    """The question for the rotation of a text, or else of a picture; a chosen layer without positions returns its input."""
+    """What to check for the rotation of a text, or of a picture; a chosen layer without positions must return its input."""
     explained, pictures = _text(file, layer, part)
     if not explained.layers:
         raise ValueError(f"no layer of {file} is described")
@@ -113,7 +113,7 @@ def question(file, layer=None, part=None, layout=None):
 
 
 def _text(file, layer, part):
-    """The explanation, without rotations of pictures where others are left and no part was chosen; and options for those."""
+    """The explanation of the text, and the options that choose the pictures; if a part was chosen, or there is no text: all."""
     found = chosen(explanation(file), layer, part)
     pictures = [group for group in found.layers if output.of_a_picture(group)]
     texts = [group for group in found.layers if not output.of_a_picture(group)]
@@ -124,7 +124,7 @@ def _text(file, layer, part):
 
 
 def _law(group):
-    """The base and the schedule that give the frequencies of a rotation, which a check can vary; else the frequencies."""
+    """The base and schedule that give the frequencies, since a check can vary these; the frequencies where none gives them."""
     frequencies, said = output.frequencies(group), dict(group.scaling or {"type": None})
     schedule = said.pop("type")
     said.pop("ramp", None)
@@ -139,7 +139,7 @@ def _law(group):
 
 
 def axes_settings(file, layer=None, part=None):
-    """The settings of axes.rotate for a rotation that reads several positions; none for others."""
+    """The settings of axes.rotate for a rotation with several axes; empty for other rotations."""
     (group,) = _text(file, layer, part)[0].layers[:1]
     settings = presets.rotation(group)[1] if group.axes else {}
     return {name: np.array(value) if isinstance(value, list) else value for name, value in settings.items()}

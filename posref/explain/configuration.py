@@ -1,8 +1,8 @@
-"""One configuration file as its class reads it: every spelling under one name, and what the file leaves out.
+"""Settings: a configuration file as its class reads it, with one name per key and the defaults of missing keys.
 
-`types.json` holds, per model type, what the class of the installed transformers says: the values of the keys that bear on
-position where a file has none, other names of keys, and the types of its parts. `posref.explain.families` holds what the
-module does with them.
+`types.json` holds, per model type, what the configuration class of transformers says: the defaults of keys that bear on
+position, other names of keys, and the types of its parts. `posref.explain.families` holds what the modules do with these
+keys.
 """
 
 import copy
@@ -26,7 +26,7 @@ ELSEWHERE = (
 
 
 class Keys(dict):
-    """A dictionary of a file that remembers in `read` the path of each key that was asked for, in its copies too."""
+    """A dictionary of a file that adds the path of each key that is looked up to `read`, which its copies share."""
 
     def __init__(self, values, path="", read=None):
         self.read = set() if read is None else read
@@ -75,7 +75,7 @@ def _recorded(value, path, read):
 
 
 class Settings:
-    """Keys of one part of a configuration: `settings["head_dim"]` is the file's value, or the class's, or None."""
+    """The keys of one part of a configuration: `settings["head_dim"]` is the file's value, the class's default, or None."""
 
     def __init__(self, raw, model_type, path="", outer=None, usual=None):
         self.model_type, self.path, self.outer = model_type, path, outer or {}
@@ -95,7 +95,7 @@ class Settings:
         self.layered, self.parts, self.foreign = True, {}, False
 
     def _other(self):
-        """Why the row of this type does not hold for this file: it has another value of a key, in words; None if it holds."""
+        """Which value of a key keeps the row of this type from describing the file, in words; None if the row describes it."""
         rule = family(self.row).get("only", {}) if self.facts else {}
         given = {key for key, values in rule.items() if values == "given"}
         other = [key for key, values in rule.items() if (self[key] is None if key in given else not _among(self[key], values))]
@@ -104,7 +104,7 @@ class Settings:
         return f"{other[0]} is {shown(self[other[0]])}, which posref does not describe" if other else None
 
     def decided(self):
-        """Whether the keys of a type that is not known, or of a class that is not of its type, decide its frequencies."""
+        """Whether the keys of the file alone decide its frequencies, though its type or its class is not known."""
         dictionaries = [self.file, *(self.file.get(key) for key in ROTARY)]
         based = any(isinstance(values, dict) and values.get("rope_theta") is not None for values in dictionaries)
         word = str(self.file.get("position_embedding_type") or "absolute").lower()  # which many write beside a rotation
@@ -129,11 +129,11 @@ class Settings:
         return self.raw.get(key) is not None
 
     def error(self, words):
-        """A ValueError that begins with the part of the file that it is about."""
+        """A ValueError that begins with the name of this part of the file."""
         return ValueError(f"{self.path or 'the configuration'}: {words}")
 
     def number(self, key, kind=(int, float)):
-        """A number of the file, or ValueError that names the key; None where there is none."""
+        """The value of a key, or None; a ValueError that names the key if it is no number."""
         value = self[key]
         if value is None or (isinstance(value, kind) and not isinstance(value, bool) and abs(value) < float("inf")):
             return value
@@ -141,7 +141,7 @@ class Settings:
         raise self.error(f"{key} is {shown(value)}, expected {wanted}")
 
     def count(self, key, most=10**6, least=1):
-        """An integer of the file from `least` on, or ValueError that names the key; None where there is none."""
+        """The value of a key, or None; a ValueError that names the key if it is no integer from `least` to `most`."""
         value = self.number(key)
         if value is None:
             return None
@@ -150,13 +150,13 @@ class Settings:
         raise self.error(f"{key} is {shown(value)}, expected an integer from {least} to {most}")
 
     def numbered(self, key, count):
-        """The numbers of `count` layers, which a key of the file counts; ValueError for more than a model has."""
+        """The indices of `count` layers; ValueError that names `key` if no model has so many layers."""
         if count > MOST_LAYERS:
             raise self.error(f"{key} makes {count} layers, expected at most {MOST_LAYERS}")
         return list(range(count))
 
     def counts(self, key):
-        """A list of counts of the file, or ValueError that names the key."""
+        """The value of a key that is a list of positive integers; a ValueError that names the key if it is anything else."""
         given = self[key]
         if isinstance(given, (list, tuple)) and given and all(type(n) is int and n > 0 for n in given):
             return list(given)
@@ -164,19 +164,19 @@ class Settings:
 
 
 def _among(value, values):
-    """Whether a value, or each element of a list of names, is one of the values."""
+    """Whether a value is one of `values`; for a list, whether each of its elements is."""
     return value in values or (isinstance(value, list) and value != [] and all(each in values for each in value))
 
 
 def _row(file, model_type):
-    """The name of the row of a file: where one type has several models, that of the model with the values of the file."""
+    """The name of the row for a file: if one type has several models, the row of the model whose values the file has."""
     models = FAMILIES.get(model_type, UNKNOWN).get("variants", {})
     fits = lambda key, value: file.get(key) is not None if value == "given" else file.get(key) == value  # noqa: E731
     return next((name for name, values in models.items() if all(map(fits, values, values.values()))), model_type)
 
 
 def _undecided(file, row):
-    """Why none of the models of a type is that of a file, in words; None where the row says what the layers do."""
+    """Why a file fits none of the several models of its type, in words; None if the row describes the file."""
     models = family(row).get("variants", {})
     asked = list(dict.fromkeys(key for values in models.values() for key in values))
     of_file = ", ".join(f"no {key}" if file.get(key) is None else f"{key} {shown(file[key])}" for key in asked)
@@ -189,12 +189,12 @@ def _undecided(file, row):
 
 
 def record(name):
-    """What a class has where a file lacks a key: the class in transformers, or in the code that ships with checkpoints."""
+    """What the configuration class says: the class in transformers, or the class in the code that ships with checkpoints."""
     return {**facts().get(FAMILIES.get(name, UNKNOWN).get("class", name), {}), **family(name).get("code", {})}
 
 
 def source_file(settings):
-    """The file in which the row of this type was read."""
+    """The source file from which the row of this type was made."""
     if "file" in settings.facts:
         return f"code that ships with the checkpoint: {settings.facts['file']}"
     module = settings.facts.get("module")
@@ -203,7 +203,7 @@ def source_file(settings):
 
 
 def _doubt(file, model_type, record):
-    """Why a file is not of the model that its type names, in words; None where nothing says so."""
+    """Why a file seems to belong to another model than its type names, in words; None if nothing says so."""
     names, embedding = _classes_named(file), file.get("position_embedding_type")
     of = record.get("file", f"{model_type} in transformers 5.23.0")
     if record and family(model_type)["encoding"] == "learned" and embedding not in (None, "absolute"):
@@ -217,7 +217,7 @@ def _doubt(file, model_type, record):
 
 
 def _classes_named(file):
-    """(key, class) of the classes that a file names: those of transformers, and those of its own code."""
+    """(key, class) of each class that a file names: classes of transformers, and classes of the code that ships with it."""
     names, own = file.get("architectures"), file.get("auto_map")
     names = [names] if isinstance(names, str) else names if isinstance(names, list) else []
     own = {key: name for key, name in own.items() if key.startswith("AutoModel")} if isinstance(own, dict) else {}
@@ -226,17 +226,17 @@ def _classes_named(file):
 
 
 def _body(name):
-    """llama of llamaforcausallm and of llamamodel: own code often has a head more around the same layers."""
+    """llama for llamaforcausallm and for llamamodel: code that ships with checkpoints often adds a head to the same layers."""
     return re.split("for|model|lmhead", name)[0]
 
 
 def _plain(name):
-    """Classes of TensorFlow and Flax compute the same; capitals and underscores of released names differ."""
+    """A class name without TF, Flax, capitals and underscores, which say nothing about the computation."""
     return re.sub("^(TF|Flax)|_", "", name).lower()
 
 
 def query_heads(settings, kind):
-    """How many heads queries have; Step 3.5 says others of its sliding layers, under one of two names."""
+    """The number of query heads. Step 3.5 has another number for its sliding layers, under one of two names."""
     if "tiled" in settings.family:
         times, usual = settings.family["tiled"]
         return settings.count("num_key_value_heads") * (settings.count(times) or usual)
@@ -246,9 +246,9 @@ def query_heads(settings, kind):
 
 
 def key_heads(settings, heads, kind=None):
-    """How many heads keys and values have, a divisor of those of the queries; one for all where `multi_query` decides it.
+    """The number of heads of keys and values, a divisor of the number of query heads; 1 where `multi_query` is true.
 
-    A GGUF file says the number itself. Full layers of Gemma 4 have others, if they read their values from the keys.
+    A GGUF file says the number itself. Full layers of Gemma 4 have another number if they take their values from the keys.
     """
     key, without = settings.family.get("key_heads_of", {}).get(kind, (None, None))
     if key and settings["attention_k_eq_v"] is not False and (settings.count(key) or without):
@@ -275,7 +275,7 @@ def key_heads(settings, heads, kind=None):
 
 
 def norm(settings, kind, turned):
-    """Where queries and keys are normed: before or after their rotation, alone where nothing turns them, or None."""
+    """When queries and keys are normed: before or after their rotation, alone if nothing rotates them; None: never."""
     rule, of = settings.family.get("norm"), settings.family.get("norm_of", (kind,))
     switched = "norm_if" not in settings.family or settings[settings.family["norm_if"]]
     if not rule or not switched or not (turned if of == "turned" else kind in of):
@@ -284,7 +284,7 @@ def norm(settings, kind, turned):
 
 
 def _under_one_name(raw, names):
-    """Keys of a file by the names of its class; ValueError where two spellings of one key contradict each other."""
+    """The keys of a file under the names that its class uses; ValueError if two names of one key have different values."""
     found = {}
     for key, value in raw.items():
         name = names.get(key, key)
@@ -297,13 +297,13 @@ def _under_one_name(raw, names):
 
 @functools.cache
 def facts():
-    """The table of facts: model type -> what its configuration class says."""
+    """{model type: what its configuration class says}, read from types.json."""
     return json.loads(resources.files(__package__).joinpath("types.json").read_text(encoding="utf-8"))
 
 
 @functools.cache
 def classes():
-    """module of transformers -> names of its model classes, with spaces between."""
+    """{module of transformers: names of its model classes, separated by spaces}."""
     return json.loads(resources.files(__package__).joinpath("classes.json").read_text(encoding="utf-8"))
 
 
@@ -315,13 +315,13 @@ def fields():
 
 @functools.cache
 def family(model_type: str) -> dict[str, Any]:
-    """What the module of this type does: its own row, on top of the row it is like."""
+    """What the module of this type does: its own row, which replaces entries of the row named by `like`."""
     row = FAMILIES.get(model_type, UNKNOWN)
     above = family(row["like"]) if "like" in row else {}
     return {**above, **row}
 
 
 def shown(value):
-    """A value for an error: short."""
+    """A value as text for an error, at most 40 characters."""
     text = repr(value)
     return text if len(text) <= 40 else text[:37] + "..."

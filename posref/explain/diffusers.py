@@ -1,41 +1,41 @@
-"""Transformers of diffusers: files with `_class_name`, one row a class, read in diffusers 0.42.1, held by the drift program.
+"""Transformers of diffusers 0.42.1: one row per class says what its configuration does not. The drift program tests the rows.
 
-A row says what a configuration does not; a class whose stacks differ has several:
+A file of diffusers has the key `_class_name`. A class whose stacks differ has several rows. Entries of a row:
 
-    stacks      {name of the stack in the class: the key that counts its layers}; with "patches" or "text" after the key, its
-                layers see these tokens alone; or a function of the settings, which gives their number or a list of them
-    heads, head the keys of the number of heads and of their width, or functions of the settings; of a width of all heads,
-                `over` is True
-    kv          the key of the number of heads of keys and values; cross_kv: that of the other attention
-    sizes       features of each axis of `axes`, by default the last ones of thw: the key, or a function of the width of a head
-                and the settings; they may leave the last features of a head alone where `part` is True
+    stacks      {name of the stack in the class: the key that counts its layers}; "patches" or "text" after the key: its layers
+                see these tokens alone; a function of the settings gives the number of layers or the list of their indices
+    heads, head the keys of the number of heads and of the width of a head, or functions of the settings; `over` is True where
+                `head` is the width of all heads together
+    kv          the key of the number of heads of keys and values; cross_kv: the same key for the attention to the text
+    sizes       features of each axis of `axes` (default: the last letters of thw): the key, or a function of the width of a
+                head and the settings; where `part` is True, the last features of a head may stay without rotation
     map         instead of sizes: a rule of `axis_maps` and the key of its sections
-    base        of the frequencies of all axes: a number, the key, or a function of the settings and the sizes, one per axis
+    base        of the frequencies: a number, the key, or a function of the settings and the sizes that gives one per axis
     layout      how features are paired
-    table       instead of sizes: of a class that rotates nothing, the table at its input: the encoding, and a function of the
-                width of a token that gives the call of posref; p in this call are the coordinates of all patches
+    table       instead of sizes, for a class that rotates nothing: the encoding of the table at its input, and a function that
+                gives the call of posref for a width of a token; p in this call are the coordinates of all patches
     rows        the key that counts the rows of a trained table
     window      a function of the settings: the keys that a query sees on each side, itself included
-    norm        of queries and keys: before, or the key that decides it; its value None or False is no norm
+    norm        of queries and keys: before, or the key that decides it; None or False for that key means no norm
     patches     coordinates of the patch in frame t, row h and column w of picture k of K, which has T x H x W patches; {key} is
                 the value of a key; or a function of the settings. By default those of `axes`
-    text        coordinates of token i of n tokens of the text (H, W: of the largest picture); None where it is not turned;
-                False where the class has no text
-    token       what the tokens of `text` are, where they are no text
-    names       what the coordinates name beside these, as an equation or in words
-    beside      what is said of other tokens
+    text        coordinates of token i of n tokens of the text (H, W: of the largest picture); None where the text is not
+                rotated; False where the class has no text
+    token       what the tokens of `text` are, if they are not text
+    names       definitions of further names in the coordinates, as an equation or in words
+    beside      a sentence about other tokens
     keys        True where the text has keys and no queries
-    cross       True where each layer has another attention, from the patches to the text, which turns nothing; "turned": which
-                turns too; "alone": this attention alone
-    pipeline    that gives the module these coordinates, where it does not count itself
-    if          {key of the file: what its class does otherwise where this key is set}; after "=", the value that it must have
+    cross       True where each layer has a second attention, from the patches to the text, without rotation; "turned": with
+                rotation; "alone": the layers have this attention only
+    pipeline    the pipeline that gives the module these coordinates, if the module does not make them itself
+    if          {key of the file: entries that change the row where this key is set}; "key=value": where it has this value
     only        {key: values}: a file with another value is not described
-    timestep    (what multiplies the timestep, the width of its sinusoid, and the divisor of its frequencies if not dim)
+    timestep    (factor of the timestep, width of its sinusoid, and the divisor of the frequencies if it is not dim)
     input       learned: a trained table is also added to the patches
     segment     which patches see each other, where not all of them do
 
-`diffusers.json` has the module of each class, and the values of the keys that a file leaves out. A class without a row is said
-not to be described.
+`diffusers.json` has the module of each class, and the defaults of the keys that a file leaves out. The explanation of a class
+without a row says that posref does not describe the class.
 """
 
 import functools
@@ -92,30 +92,30 @@ GRID = "(top, left), (bottom, right) = "  # the region of a picture in the grid 
 
 
 def _mae(width, p="p"):
-    """The call of a 2-D sinusoid: get_2d_sincos_pos_embed has the column first, in its grid and in its features."""
+    """The call for a 2-D sinusoid; get_2d_sincos_pos_embed puts the column first, in its grid and in its features."""
     return f"sinusoidal_2d.encode({p}, sinusoidal.frequencies({width // 2}), convention='mae')"
 
 
 def _mae_of_frames(width):
-    """A quarter of the features for the frame, then three quarters for row and column: get_3d_sincos_pos_embed."""
+    """One quarter of the features encodes the frame, three quarters row and column, as in get_3d_sincos_pos_embed."""
     frames = f"sinusoidal.encode(p[:, 0], sinusoidal.frequencies({width // 4}), layout='half')"
     return f"np.concatenate([{frames}, {_mae(width // 4 * 3, 'p[:, 1:]')}], axis=-1)"
 
 
 def _stretched(key, scale=None):
-    """PatchEmbed without a largest size: each side of a picture has the coordinates of the pictures that were trained on."""
+    """PatchEmbed without a largest size: coordinates of every picture are stretched to the range of the trained size."""
     base, scale = key["sample_size"] // key["patch_size"], scale or max(key["sample_size"] // 64, 1)
     return f"(h / (H / {base}) / {scale}, w / (W / {base}) / {scale})"
 
 
 def _cropped(key):
-    """PatchEmbed with pos_embed_max_size: the middle of a larger table."""
+    """PatchEmbed with pos_embed_max_size: coordinates are those of the middle of a larger table."""
     base, most = key["sample_size"] // key["patch_size"], key["pos_embed_max_size"]
     return f"((({most} - H) // 2 + h) / ({most} / {base}), (({most} - W) // 2 + w) / ({most} / {base}))"
 
 
 def _row_of_middle(key):
-    """AuraFlow's row of the table; of an odd side, its middle is another than that of `_cropped`."""
+    """The row of AuraFlow's table; if a side is odd, the middle differs from the middle in `_cropped`."""
     side = int(key["pos_embed_max_size"] ** 0.5)
     return f"(({side} // 2 - H // 2 + h) * {side} + {side} // 2 - W // 2 + w,)"
 
@@ -245,7 +245,7 @@ FIBO2 = {
 
 
 def _ace(slides):
-    """The layers with a window, or those without; by default they take turns."""
+    """The indices of the layers with a window, or of those without; by default the two kinds alternate."""
 
     def found(key):
         kinds = key["layer_types"] or ["sliding_attention", "full_attention"] * key["num_hidden_layers"]
@@ -649,19 +649,19 @@ OF_SEVERAL = " of picture k of K"
 
 
 def recognised(config):
-    """Whether a class of diffusers reads this file; a type of transformers in it would be read by transformers."""
+    """Whether a class of diffusers reads this file; transformers reads a file with one of its own model types."""
     name = config.get("_class_name")
     return isinstance(name, str) and (name in ROWS or str(config.get("model_type")) not in facts())
 
 
 @functools.cache
 def classes():
-    """class of diffusers -> its module and the values of its keys, for the classes that have a row."""
+    """{class of diffusers: its module and the defaults of its keys}, for the classes that have a row."""
     return json.loads(resources.files(__package__).joinpath("diffusers.json").read_text(encoding="utf-8"))
 
 
 def explanation(config):
-    """The explanation of one file; what has no row is named in `unsupported`."""
+    """The explanation of one file; `unsupported` names the layers that no row describes."""
     name = config["_class_name"]
     settings = Settings({key: value for key, value in config.items() if not key.startswith("_")}, name)
     settings.facts = classes().get(name, {})
@@ -685,7 +685,7 @@ def explanation(config):
 
 
 def _unknown(config, other):
-    """Why nothing is said of a class without a row, or of a file whose value of a key its row does not know."""
+    """Why a class without a row, or a file with a value that the row does not know, is not described."""
     name = config["_class_name"]
     if name in WHY:
         return f"posref does not describe {name} of diffusers: {WHY[name]}"
@@ -758,7 +758,7 @@ def _groups(settings, row):
 
 
 def _pairs(settings, row, head):
-    """The frequencies as (axis, features, base), and of each pair the axis and the place of its frequency."""
+    """The frequencies as a list of (axis, features, base), and for each pair its axis and the index of its frequency."""
     if "map" in row:
         rule, key = row["map"]
         pairs, base = axis_maps.pairs(rule, head // 2, settings[key]), _base(settings, row["base"])

@@ -1,46 +1,46 @@
-"""What the modules of each model type do with position: one row a type, read in transformers 5.23.0 and held by a drift test.
+"""What the modules of each model type do with position: one row per type. A drift test compares them with transformers 5.23.0.
 
-A row says what a configuration does not: `like` another row, then what differs. Words of a row:
+A row says what a configuration does not. `like` names another row, whose entries hold unless this row has them. Entries:
 
-    encoding    rope, or what the model has instead
-    layout      how the released weights are read: half or interleaved; writes: how the turned features are left, if otherwise
+    encoding    rope, or the encoding that the model has instead
+    layout      how the released weights are read: half or interleaved; writes: the layout after the rotation, if it differs
     key         a boolean key of the file that decides between `layout` with `writes` and half
-    sign        -1 where features turn clockwise
+    sign        -1 where features rotate clockwise
     rotated_heads  how many heads rotate, where not all of them do
-    rotated     first or last features of a head, where not all of them turn
-    head        where the width that turns is taken from: head_dim (hidden_size / heads without it), hidden (always the
+    rotated     first or last: the features of a head that rotate, where not all of them do
+    head        the source of the rotated width: head_dim (hidden_size / heads where it is missing), hidden (always this
                 quotient), or another key
-    partial     share of the head that turns without a key; absent: the default schedule does not look for one
-    scale       of the scores: head, inverse (1 / head width), latent (nope + rope width), yarn (that, with the magnitude
+    partial     the share of the head that rotates if no key says it; absent: the default schedule looks for no share
+    scale       of the scores: head, inverse (1 / head width), latent (nope + rope width), yarn (as latent, times the magnitude
                 squared), a key, -key (its inverse root), or a number
     beside      False where the class does not read a share of the head that stands beside rope_parameters
-    before      what multiplies queries before: a key, or the power of the width
-    keys_before what multiplies keys before their rotation, likewise
-    parameters  how rope_parameters are put together (posref.explain.parameters)
-    without     what stands there where a file has none
-    forward     the positions that the module takes, where they are not 0, 1, 2, ..
-    kinds       rule of the layers (posref.explain.layer_kinds); layers: the key that counts them, where it is another one
-    window      which kinds see a window: its key, what is added to it, whether it reaches to both sides; after: the
-                key that counts later keys, and what is added to it; usual: the width where the file has no such key
-    stretched   kinds whose patches are counted so that the columns of the picture have the places of those of one window
+    before      the factor of queries before their product with keys: a key, or a power of the width
+    keys_before the factor of keys before their rotation, in the same form
+    parameters  the rule that makes rope_parameters (posref.explain.parameters)
+    without     the rope_parameters of a file that has none
+    forward     the positions that the module uses by default, where they are not 0, 1, 2, ..
+    kinds       the rule for the kinds of the layers (posref.explain.layer_kinds); layers: another key that counts the layers
+    window      kinds with a window: the key of its width, a number added to it, whether it has both sides; after: the key
+                that counts later keys, and a number added to it; usual: the width where the file has no such key
+    stretched   kinds whose coordinates are scaled so that a whole picture has the range of one window
     nope        which kinds do not rotate, or the key of a list
-    class       the type whose code transformers has, where transformers has no type of this name; with `code`, the class that
-                the classes of this code inherit from
-    code        of a type that transformers does not have: the code that ships with its checkpoints, which was read. file: its
-                repository and path; classes: its model classes; defaults: what its configuration has where a file has no
-                such key; names: {other name of a key: its name}; unused: keys that do not reach its layers
+    class       the type whose code is used, where transformers has no type of this name; with `code`: the class from which
+                the classes of this code inherit
+    code        for a type that transformers lacks: the code that ships with its checkpoints. file: its repository and path;
+                classes: its model classes; defaults: values of its configuration for keys that a file lacks;
+                names: {other name of a key: its name}; unused: keys that do not reach its layers
     variants    {row: {key: value, or "given" for any}}, where models of one type differ and no key says how: a file with all
-                values of a model has the row of this model, {} takes every file; a file without is not described
-    ntk_length  TeleChat: the length from which its NTK factor is counted, or its key
+                values of a model gets the row of this model; {} fits every file; a file that fits none is not described
+    ntk_length  TeleChat: the length from which its NTK factor is counted, or the key of this length
     generate    the positions in generate(), where they are not those of transformers
     mask_if     a key of the file that hides earlier keys in a way that is not described
     rows        the rule by which a token chooses its row of a learned table: a name in posref.explain.positions.ROWS. Without
                 this key token n reads row n. With ALiBi: the position of a token; without it the number of tokens before it
     keys_of     kinds whose sizes have keys of their own: {kind: {usual key: (key of this kind, value without it)}}
     heads_by_layer  the key of a list with the number of heads of each layer
-    heads_of, key_heads_of  kinds with another number of heads: its key, and for keys what stands there without one
-    key_heads   one: all heads share one key; multi_query: this key says whether they do; attn_config: the key is in there;
-                read: the module reads a key that its class does not have; heads: as many as query heads, whatever the file says
+    heads_of, key_heads_of  kinds with another number of heads: the key of the number, and for key heads also its default
+    key_heads   one: all query heads share one key head; multi_query: this key says whether they do; attn_config: the number
+                is in this dictionary; read: the module reads a key that its class lacks; heads: as many as query heads, always
     inside      {key of a dictionary in the file: {key in this dictionary: the name that the class gives to its value}}; the
                 inner dictionary is empty where the class reads nothing of it
     more_key_heads  kinds with that many times the key heads of the file
@@ -51,52 +51,52 @@ A row says what a configuration does not: `like` another row, then what differs.
     long_window the window of every second layer with a window, unless the file has per_layer_config
     chunks      {before, after: a key of the file}: how many chunks before or after its own chunk a query sees, or a list of the
                 layers whose queries see one such chunk
-    norm        of queries and keys, not of latents they are made of: before or after the rotation; norm_if: a boolean key of
-                the file that decides it; norm_of: "turned" layers alone, or kinds
-    indexer     how it reads pairs; shared_selection: the file says which layers have none and take the keys of the last one
+    norm        of queries and keys (not of latents they are made of): before or after the rotation; norm_if: a boolean key of
+                the file that decides it; norm_of: "turned" for layers that rotate, or kinds
+    indexer     the layout of its pairs; shared_selection: the file says which layers lack one and use keys of the last one
     grid        of Swin: keys of the sides of the picture and of a patch; stages: equal, where no stage merges patches
-    shifts      of windows: everywhere, or in no layer that one window covers: by the picture, by the file's image_size, or by
-                one picture, where all have one size
+    shifts      everywhere: every second layer shifts its windows; else it shifts them only if one window does not cover the
+                picture, the image_size ("by the file"), or a picture of the one size that all have ("by one picture")
     file        FILE of modeling_FILE.py where it is not the module's name, or a whole file name that ends in .py
     cached      positions after a cache, for models that do not continue the count
-    state       layers that keep a state (posref.explain.state_layers): the op of posref.state, formulas of its arguments in the
-                trained numbers, sizes, and the convolution before it
-    read        kinds of attention that are described; absent: all
+    state       layers that keep a state (posref.explain.state_layers): the op of posref.state, formulas that give its arguments
+                from the trained numbers, sizes, and the convolution before it
+    read        kinds of attention that posref describes; absent: all
     input       learned, where a learned table is added to the patches before the first layer, beside the rotation
-    only        {key: values}: a file with another value, or with another one in a list, is not described; "given": all but none
-    encoder, decoder, crossing  what these layers have, where it is not `encoding`; crossing: the attention to the encoder;
+    only        {key: values}: a file with another value, also within a list, is not described; "given": any value but none
+    encoder, decoder, crossing  encoding of these layers, where it is not `encoding`; crossing: the attention to the encoder;
                 crossing_wider: the factor by which the heads of this attention are wider
-    also        what is added to the scores, beside a table at the input
-    buckets, reach  keys of T5's bias, of other names; gated: its rows have a gate
+    also        the bias that a model with a table at the input also adds to the scores
+    buckets, reach  the keys of T5's bias, where they have other names; gated: its rows have a gate
     table_of    which layers have this table; segments: two keys of the file, for the number of segments (each pair of segments
                 has a row of the table), and for the number of trained tokens before the text (a segment of their own)
-    boxes       what of boxes T5's buckets are taken of; box_buckets: keys or values of their number and their max_distance;
-                of_places: the same of tokens, where no key says it
+    boxes       which numbers of boxes T5's buckets use; box_buckets: keys or values of their number and their max_distance;
+                of_places: the same two for tokens, where no key says them
     rows_key    the key of the number of rows of a table
-    whole       the key of the width of all heads together, where it is not hidden_size; the first of several with a value
+    whole       the key of the width of all heads together, if not hidden_size; of several keys, the first with a value
     towers      further layers of the same file: {their part: what differs from this row, and `keys`, the names of their keys}
     cross       True where each layer of a decoder also attends to an encoder; or the key that says which layers do; False where
                 this attention is not described
     crossing_sizes  {size: its key} of the attention to an encoder, for the sizes that differ from those of self-attention
     shared      True where all layers have the same weights; times: the key that multiplies the number of layers
     base        of 2-D sinusoids: a key or a number
-    text        which rows the tokens of the text have, where others stand beside them
+    text        which rows the tokens of the text have, where other tokens stand beside them
     staged      {key: value} for the layers, the width and the heads of each stage, in this order; a fourth key: the width of a
                 head. The value is the list that stands where the file has none, or the key of the factor from stage to stage
-    table       rows of the table where the file says none
-    per_head    features of a head, where no key says how many heads there are
-    fewer_heads how many times fewer heads there are than the file says, of the same width
+    table       number of rows of the table, where the file does not say it
+    per_head    features per head, where no key says how many heads there are
+    fewer_heads the factor by which heads of the same width are fewer than the file says
     vectors     of Shaw: keys of the largest offset to the left and to the right, and which offset; beyond: 0, where
                 larger offsets have no vector; fewer: how much smaller the largest offset to the left is than its key says
-    patches     which rows patches have, where it is not one each
-    sees        per stack, which keys a query sees beside those of the mask; mask: why it is not described
-    encoding_if  keys of the file, and what the first that is set makes of `encoding`; encoding_else: where none is
+    patches     which rows patches have, where each patch does not have a row of its own
+    sees        per stack, which keys a query sees beside those of the mask; mask: why the mask is not described
+    encoding_if  {key: encoding}: the first key that is set in the file decides; encoding_else: the encoding if none is set
     others      sinks, softcap, temperature, axes, chunk
 
 The source of a row is models/MODULE/modeling_MODULE.py of transformers, with the module that `types.json` names, or the file
 that its `code` names.
 
-`UNKNOWN` is the row of every other type: nothing is said about it.
+`UNKNOWN` is the row of every other type: posref describes nothing of it.
 """
 
 import math
@@ -280,7 +280,7 @@ GEMMA4_ROPE = {
 }
 
 FAMILIES: dict[str, dict[str, Any]] = {
-    # a type that nobody here has read, with a base in its file: its frequencies are decided, nothing else
+    # a type that posref does not know, with a base in its file: only its frequencies are described
     "keys alone": {
         "encoding": "rope",
         "layout": None,
@@ -708,7 +708,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "causal": False,
     },
     "nanochat": {"like": "llama", "sign": -1, "norm": "after"},
-    # part of a head turns
+    # only part of a head rotates
     "gpt_neox": {"like": "partial", "parameters": "gpt_neox", "partial": 0.25, "head": "hidden"},
     "gpt_neox_japanese": {"like": "gpt_neox", "partial": 1.0},
     "phi": {"like": "partial", "partial": 0.5, "norm": "before", "norm_if": "qk_layernorm"},
@@ -1181,7 +1181,7 @@ FAMILIES |= {
 FAMILIES |= {name: {**FAMILIES[name], "input": "learned"} for name in LEARNED_INPUT.split()}
 FAMILIES["qwen2_vl_vision"] = {"like": "axial", "head": "embed"}
 
-# position at the input or in the scores; heads are hidden_size / heads wide, and scores scaled by the root of that
+# position enters at the input or in the scores; a head has hidden_size / heads features, and scores are divided by their root
 LEARNED = (
     "aimv2_text_model aimv2_vision_model align_text_model altclip_vision_model "
     "audio-spectrogram-transformer bert bert-generation blip_2_vision_model blip_vision_model "

@@ -1,9 +1,9 @@
-"""GGUF: the metadata of a file, and what they mean as a configuration.
+"""GGUF: reads the metadata of a file, and translates them to a configuration of transformers.
 
-A GGUF file does not say which features form a pair: the program knows it by the name of the architecture, and converters have
-permuted the rows of some models for it. `ARCHITECTURES` is that table, read in llama.cpp's `llama_model_rope_type`
-(src/llama-model.cpp, commit a5410f04; architectures from gpt-oss on in a later copy of it). Llama 3 and LongRoPE keep what
-divides their frequencies in tensors of the file, `FACTORS`, which `llama_model::get_rope_factors` prefers to everything else.
+A GGUF file does not say which features form a pair: llama.cpp knows it from the name of the architecture, and converters have
+permuted the rows of some models to fit. `ARCHITECTURES` is that table, read in llama.cpp's `llama_model_rope_type`
+(src/llama-model.cpp, commit a5410f04; architectures from gpt-oss on in a later copy of it). Llama 3 and LongRoPE divide their
+frequencies by tensors of the file, `FACTORS`; `llama_model::get_rope_factors` prefers these tensors to all keys.
 """
 
 import io
@@ -77,12 +77,12 @@ FLOAT32 = 0  # a kind of tensor
 LARGEST = 32 << 20  # bytes of metadata, of which a vocabulary of 262,144 tokens and its merges take half
 DIMENSIONS, DEEPEST = 4, 8  # of a tensor (GGML_MAX_DIMS of ggml.h), and of arrays in arrays, which llama.cpp refuses
 LONGEST = 2**16  # numbers of a table that divides the frequencies
-# keys of an architecture that do not bear on position: all others are read, printed as not understood, or refused by `refuse`
+# keys of an architecture that say nothing about position; every other key is read, printed as not understood, or refused
 HARMLESS = re.compile(
     r"expert|feed_forward|vocab_size|epsilon|value_length|lora_rank|leading_dense|embedding_scale|pooling|norm(_\w+)?$"
     r"|clamp_kqv$|(?<!alibi_)bias$"
 )
-# keys of the rotation and of the scores that only some architectures have: the value with which each key changes nothing
+# {key of the rotation or the scores that only some architectures have: the value with which this key changes nothing}
 SILENT = {
     "rope.scaling.factor": 1,
     "rope.scaling.attn_factor": 1,
@@ -105,7 +105,7 @@ POSITIVE = (  # numbers, where the file has them
 )
 LATENT = ("attention.key_length", "rope.dimension_count")  # needed where a part of each head is rotated
 SCHEDULES = ("linear", "longrope", "none", "yarn")  # gguf.constants.RopeScalingType
-# keys of a configuration -> keys of the metadata; some classes have names of their own
+# {key of a configuration: key of the metadata}; some classes have other names
 KEYS = {
     "hidden_size": "embedding_length",
     "num_hidden_layers": "block_count",
@@ -132,7 +132,7 @@ FACTORS = ("rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.
 
 
 def read(file):
-    """The metadata of an open GGUF file and, as lists, its small tables of rotation; ValueError where the file is cut short."""
+    """The metadata of an open GGUF file and the lists that divide its frequencies; ValueError if the file is broken."""
     try:
         return _read(file)
     except UnicodeDecodeError as error:
@@ -200,7 +200,7 @@ def _value(file, kind, level=1):
 
 
 def _tensor(file):
-    """Its name, and how many numbers of which kind stand where behind the metadata."""
+    """The name of a tensor, its number of elements, their kind, and its offset after the metadata."""
     name, dimensions = _string(file), _number(file, "<I")
     if dimensions > DIMENSIONS:
         raise ValueError(
@@ -248,12 +248,12 @@ def recognised(config):
 
 
 def without_vocabulary(metadata):
-    """The metadata without the lists of tokens, which say nothing about the layers."""
+    """The metadata without those of the tokenizer, which say nothing about the layers."""
     return {key: value for key, value in metadata.items() if not str(key).startswith("tokenizer.")}
 
 
 def translate(metadata):
-    """Metadata as a configuration of transformers, with `posref_layout` for the order of the converted weights."""
+    """The metadata as a configuration of transformers; its key `posref_layout` says how the converted weights form pairs."""
     try:
         return _translate(metadata)
     except (TypeError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
@@ -341,7 +341,7 @@ def _translate(metadata):
 
 
 def _decisive(name, key, get, layout):
-    """Whether a key of the metadata can change the rotation or the scores, with the value that it has."""
+    """Whether a key of the metadata can change the rotation or the scores, given its value."""
     about, _, key = key.removeprefix(f"{name}.").partition(".")
     key = f"{about}.{key}"
     same = {"rope.freq_base_swa": get("rope.freq_base"), "rope.dimension_count_swa": get("rope.dimension_count")}
@@ -354,7 +354,7 @@ def _decisive(name, key, get, layout):
 
 
 def refuse(settings, unread):
-    """ValueError for a key of the rotation or of the scores that is not read."""
+    """ValueError for a key that decides the rotation or the scores, and that posref has not read."""
     for key, value in settings.file.get("posref_decisive", ()):
         if key in unread:
             raise ValueError(
@@ -364,7 +364,7 @@ def refuse(settings, unread):
 
 
 def renamed(error, names, spelled):
-    """The error with the names that keys have in the file: `names` in a GGUF file, `spelled` in another."""
+    """The error with keys as the file spells them: `names` are the keys of a GGUF file, `spelled` those of other files."""
     words = str(error).removeprefix("the configuration: " if names else "")
     for key, theirs in names or spelled:
         words = re.sub(rf"(?<![\w.]){key.rpartition('.')[2]}(?=(\[\d+\])? (is|has|names|\[))", theirs, words)
@@ -390,7 +390,7 @@ def _windowed(name, get):
 
 
 def _by_layer(name, get, key):
-    """A number of heads, or a list of it for each layer; a list of one number is that number."""
+    """The number of heads, or a list with the number of each layer; a list of equal numbers becomes one number."""
     found = get(key)
     if found is None or (type(found) in (int, float) and found > 0):
         return found
@@ -445,11 +445,11 @@ def _scaling(name, get, metadata):
 
 
 def _yarn(name, get, factor):
-    """What YaRN of one architecture has beside factor and length.
+    """The settings of YaRN for one architecture, except factor and length.
 
     Only Mistral 3 reads beta_fast and beta_slow; Mistral 3 and DeepSeek V2 read the multiplier (llama.cpp, src/models). For
-    DeepSeek V2 it is a tenth of mscale_all_dim, and mscale is the same number; for Mistral 3 it is mscale_all_dim, and mscale
-    is 1.
+    DeepSeek V2 the multiplier is a tenth of mscale_all_dim, and mscale equals mscale_all_dim; for Mistral 3 the multiplier is
+    mscale_all_dim, and mscale is 1.
     """
     found = {}
     if name == "mistral3":
@@ -465,7 +465,7 @@ def _yarn(name, get, factor):
 
 
 def _plain(value):
-    """Numbers that a listing in text writes as text."""
+    """The value; if it is text that spells a number or a boolean, as in a printed listing, that number or boolean."""
     if not isinstance(value, str):
         return value
     try:

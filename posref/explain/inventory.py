@@ -1,4 +1,4 @@
-"""Which layers a configuration has, counted from its keys alone, and which of them `explain` does not describe."""
+"""Inventory: the layers that a configuration counts, and those among them that `explain` does not describe."""
 
 import re
 
@@ -137,7 +137,7 @@ PARTS = {  # whose type neither a file nor a class says: {type of the model}.{ke
 def stacks(settings):
     """{key: number of layers} for each stack of one part, from the file or else from its class."""
     own = settings.facts.get("defaults", {})
-    # the class of a model with parts reads no count that it does not declare: others are of its text, written flat
+    # the class of a model with parts reads only the counts that it declares; other counts belong to its text part
     raw = {key: value for key, value in settings.file.items() if key in own} if settings.facts.get("parts") else settings.file
     values = {**own, **raw}
     if values.get("num_decoder_layers", 0) is None:
@@ -153,10 +153,10 @@ def stacks(settings):
 
 
 def _another_name(key, found):
-    """Whether a count is that of another key: vt_num_hidden_layers beside num_hidden_layers, or one of two names of MTP.
+    """Whether a key repeats the count of another key: vt_num_hidden_layers and num_hidden_layers, or two names of MTP layers.
 
-    The depth of a class with num_hidden_layers counts no layers in which tokens meet (Janus: those of its aligner); beside
-    depths, num_hidden_layers counts stages (CLAP) or repeats their sum (GroupViT).
+    Beside num_hidden_layers, `depth` counts layers without attention (Janus: those of its aligner). Beside `depths`,
+    num_hidden_layers counts stages (CLAP) or is the sum of `depths` (GroupViT).
     """
     if {"depth": "num_hidden_layers", "num_hidden_layers": "depths"}.get(key) in found:
         return True
@@ -172,7 +172,7 @@ def counts_layers(key):
 
 
 def size(value):
-    """How many layers the value of a counting key means: a number, or the sum of a list; 0 where it means none."""
+    """The number of layers that a counting key means: its number, or the sum of its list; 0 for any other value."""
     if isinstance(value, list):
         return sum(n for n in value if n > 0) if all(type(n) is int for n in value) else 0
     whole = type(value) is int or (type(value) is float and value.is_integer())
@@ -180,7 +180,7 @@ def size(value):
 
 
 def require_few(counts):
-    """ValueError where more layers than a model has are counted; `counts` is {(part, key): number of layers}."""
+    """ValueError if the counts add up to more layers than a model has; `counts` is {(part, key): number of layers}."""
     total = sum(counts.values())
     if total > MOST_LAYERS:
         name = ".".join(filter(None, max(counts, key=counts.get)))
@@ -189,7 +189,7 @@ def require_few(counts):
 
 
 def undescribed(settings, groups):
-    """An entry of `unsupported` for each set of layers of one part that no group describes; None: nothing is described."""
+    """An entry of `unsupported` for each set of layers of a part that no group describes; `groups` None: none is described."""
     known = groups is not None and settings.family["encoding"] is not None
     described = {i for group in groups or () for i in group.indices}
     named = _by_kind(settings, described) if known else []
@@ -199,7 +199,7 @@ def undescribed(settings, groups):
 
 
 def _by_kind(settings, described):
-    """(kind, None, indices) of the layers beside the described ones, in a part whose layers have kinds."""
+    """(kind, None, indices) for each kind of layers that are not described, in a part whose layers have kinds."""
     listed = layer_kinds.kinds(settings) if settings.family["encoding"] in ("rope", "none") else None
     found = {}
     for i, kind in enumerate(listed or ()):

@@ -1,10 +1,10 @@
-"""What `explain` says of a model: `Explanation`, and of each set of layers that do the same with position: `Layer`."""
+"""The result of `explain`: an `Explanation` of a model, with a `Layer` for each set of layers that treat position alike."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
 FIRST = ("window_after", "compressed", "selected", "further_keys", "mask_unknown")  # in the dictionary of a layer
-# left out of this dictionary where a layer has none
+# fields that this dictionary leaves out where they are None
 OPTIONAL = (
     *("indexer", "sign", "rotated", "undo", "call", "input", "max_position_embeddings", "phase_error", "frequencies_long"),
     *(
@@ -29,7 +29,7 @@ OF_OTHERS = ("table", "bias")  # of layers that rotate nothing
 
 @dataclass(frozen=True)
 class Layer:
-    """One set of layers that do the same with position; None where a model has nothing of the kind."""
+    """One set of layers that do the same with position; a field is None where it does not apply to these layers."""
 
     part: str = ""  # where the part of these layers stands in the file: "" or text_config, ..
     model_type: str = ""  # of the part
@@ -90,7 +90,7 @@ class Layer:
     slips: list[dict[str, Any]] = field(default_factory=list)  # mistakes made with layers like these (posref.explain.slips)
 
     def as_dict(self):
-        """The same as plain data, without what does not apply to these layers."""
+        """The layer as plain data, without the fields that do not apply to it."""
         without = {name for name in OPTIONAL if getattr(self, name) == getattr(Layer, name)}
         without.update(OF_OTHERS if self.encoding == "rope" else ())
         return {name: getattr(self, name) for name in dict.fromkeys((*FIRST, *vars(self))) if name not in without}
@@ -98,7 +98,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What the positions of a model do; `posref.explain.explain` says what each field holds."""
+    """What a model does with position; the docstring of `posref.explain.explain` describes each field."""
 
     model_type: str
     layers: list[Layer]
@@ -108,5 +108,5 @@ class Explanation:
     foreign: list[str]
 
     def as_dict(self):
-        """The same as plain data, for `explain` and its JSON."""
+        """The explanation as plain data, for `explain` and its JSON."""
         return vars(self) | {"layers": [layer.as_dict() for layer in self.layers]}

@@ -1,6 +1,6 @@
-"""Which kind each layer is of, in the words of transformers' `layer_types`: given in the file, or by the rule of its type.
+"""The kind of each layer, a word of transformers' `layer_types`: from the file, or by the rule of its model type.
 
-A rule is data of `posref.explain.families`: `{"every": 6}` makes layers 5, 11, .. full and the others sliding.
+The rules are data of `posref.explain.families`: `{"every": 6}` makes layers 5, 11, .. full and the others sliding.
 """
 
 from posref.explain import per_layer
@@ -23,7 +23,7 @@ WITHOUT_SOFTMAX = (LINEAR, "conv", "moe", "mlp", "sparse", "dense", NO_ATTENTION
 
 
 def kinds(settings):
-    """One word for each layer; ValueError where the file's list is none."""
+    """The kind of each layer; ValueError if the file has a list that is not valid."""
     found = _kinds(settings)
     return found and [NO_ATTENTION if per_layer.without_attention(settings, i) else kind for i, kind in enumerate(found)]
 
@@ -63,7 +63,7 @@ def _given(settings, key, given, rule, count):
 
 
 def _forget_a_rule_that_differs(settings, rule, found):
-    """Keys of the rule that says the same as the list are understood; those of another rule have not been read."""
+    """Mark the keys of a rule as unread where the file's list of kinds differs from the rule."""
     before = set(settings.read)
     try:
         same = found == [_by_rule(rule, settings, i, len(found)) for i in range(len(found))]
@@ -244,7 +244,7 @@ def _gpt_neo(settings, i, count):
 
 
 def rotates_by_list(settings, i):
-    """`no_rope_layers[i]`, where 1 means that the layer rotates; without a list, every layer but each fourth."""
+    """Whether `no_rope_layers[i]` is 1, which means that layer i rotates; without a list, all but every fourth layer rotate."""
     chosen = settings["no_rope_layers"]
     if chosen:
         return bool(chosen[i])

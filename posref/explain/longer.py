@@ -1,7 +1,7 @@
-"""Longer: what each rule for a longer context would do to the rotation of a model, in numbers, beside each other.
+"""Longer contexts: a table of what each rule for a longer context would do to the rotation of a model.
 
-A pair has seen the angles from 0 to w L in texts of L tokens, and all angles once w L passes a full turn. A rule with the
-frequencies w' brings a pair to new angles at n tokens if w' n > w L and w L is less than a full turn.
+In training on texts of L tokens, a pair with frequency w meets the angles from 0 to w L; beyond a full turn it has met all
+angles. A rule with frequencies w' brings the pair to new angles at n tokens if w' n > w L and w L is below a full turn.
 """
 
 import math
@@ -18,7 +18,7 @@ NOT_SEEN = 1 + 2.0**-20  # more than rounding of float64 in a quotient
 
 
 class Row(NamedTuple):
-    """One rule: its call, how much slower the first, the middle and the last pair rotate, and counts of pairs."""
+    """One rule: its call, the factors by which the first, middle and last pair rotate slower, and counts of pairs."""
 
     rule: str
     call: str
@@ -29,7 +29,7 @@ class Row(NamedTuple):
 
 
 def rules(w: np.ndarray, base: float, trained: int, wanted: int) -> Iterator[Row]:
-    """Each rule of `posref.rotary.scaling` that needs no list, for a text of `wanted` tokens after training on `trained`."""
+    """A row for each rule of `posref.rotary.scaling` that needs no list: a text of `wanted` tokens, trained on `trained`."""
     s = wanted / trained
     yarn = scaling.yarn(w, factor=s, original_length=trained, base=base, truncate=True)
     llama3 = scaling.llama3(w, factor=s, low_freq_factor=1.0, high_freq_factor=4.0, original_length=trained)
@@ -52,8 +52,8 @@ def row(rule: str, call: str, w: np.ndarray, scaled: np.ndarray, trained: int, w
 
 
 def options(found, wanted):
-    """The model's width, base and trained length, and a row for each rule; ValueError where there is no one rotation, no base
-    or no trained length, or where the model reads as many tokens already."""
+    """The model's width, base and trained length, and a row for each rule. ValueError for a model with several rotations, with
+    none, without a base or a trained length, or if it was trained on as many tokens already."""
     group = one(found)
     trained = (group.scaling or {}).get("original_length") or group.max_position_embeddings
     if group.base is None or trained is None:

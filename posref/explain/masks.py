@@ -1,6 +1,6 @@
-"""Masks that are more than causal, full or windowed: which further keys a query sees, and which masks are not described.
+"""Masks of layers: which keys a query sees beyond causal, full or windowed masks, and which masks are not described.
 
-Every rule was read in the file of transformers 5.23.0 that it names.
+Every rule names the file of transformers 5.23.0 that it was read in.
 """
 
 from dataclasses import replace
@@ -8,7 +8,7 @@ from dataclasses import replace
 from posref.explain.configuration import shown
 from posref.explain.layer import Layer
 
-# model type of the whole model: what its images or its prompt change in the masks of its text layers
+# {model type of the whole model: how its images or its prompt change the masks of its text layers}
 PROMPTS = {
     "paligemma": "all tokens of the prompt see each other (token_type_ids 0, modeling_paligemma.py)",
     "gemma3": "tokens of one image see each other, later ones too (token_type_ids, modeling_gemma3.py)",
@@ -46,7 +46,7 @@ BY_THE_MASK = {
     "all tokens see each other (modeling_aimv2.py)",
 }
 OWN_MASK = "not described: causal_attn is false, a key that transformers 5.23.0 does not read"
-# modules of transformers whose vision layers are given several pictures as one row: get_vision_cu_seqlens of vision_utils.py
+# modules of transformers whose vision layers receive several pictures as one row (get_vision_cu_seqlens of vision_utils.py)
 PACKED = (
     "cohere_compass cosmos3_edge dots3_note ernie4_5_vl_moe exaone4_5 glm4v glm4v_moe glm5_next glm_image glm_ocr hunyuan_vl "
     "inkling2 lfm3_vl muse_glimmer muse_spark paddleocr_vl qwen2_5_omni qwen2_5_vl qwen2_vl qwen3_5 qwen3_5_moe "
@@ -92,7 +92,7 @@ MERGED = "and all tokens of the encoder, in the same softmax (modeling_t5gemma2.
 
 
 def described(settings, group):
-    """The group with its mask: `causal`, windows on each side, compressed and further keys, or why it is not described."""
+    """The group with its mask: `causal`, windows on each side, compressed and further keys, or why it has no description."""
     found = replace(group, **_decoder(settings, group), **_segment(settings, group))
     found = replace(found, **{**_not_causal(settings, found), **_encoder(settings, found), **_hidden(settings, found)})
     outer = settings.outer.get("model_type", settings.model_type)
@@ -150,7 +150,7 @@ def _window_side(settings):
 
 
 def _segment(settings, group):
-    """Which patches a vision layer takes as one text: those of a picture, of a frame or of a window."""
+    """Which patches of a vision layer see each other: those of a picture, of a frame or of a window."""
     if settings.family.get("parameters") != "axial" and group.encoding != "decomposed":
         return {}
     if group.kind == "window_attention":
@@ -160,13 +160,13 @@ def _segment(settings, group):
 
 
 def _decoder(settings, group):
-    """`is_decoder: true` in a file of BERT and its kin: the layers see earlier tokens only."""
+    """With `is_decoder: true` in a file of BERT or a similar model, the layers see earlier tokens only."""
     key = settings.family.get("decoder_if")
     return {"causal": True} if key and settings[key] is True and group.kind != "cross_attention" else {}
 
 
 def _not_causal(settings, group):
-    """`is_causal` false, null or 0: create_causal_mask makes the mask of an encoder, whose window counts one key more.
+    """If `is_causal` is false, null or 0, create_causal_mask makes the mask of an encoder, whose window has one key more.
 
     create_chunked_causal_mask and the types of OWN_CAUSAL do not read this key.
     """
@@ -181,7 +181,7 @@ def _not_causal(settings, group):
 
 
 def _encoder(settings, group):
-    """T5Gemma has one row for encoder and decoder; T5Gemma 2 halves the window, and an even one sees one key more after it."""
+    """T5Gemma has one row for encoder and decoder. T5Gemma 2 halves the window; an even one has one more key behind it."""
     stack = settings.path.rpartition(".")[2]
     if settings.model_type == "t5_gemma_module" and stack in ("encoder", "decoder"):
         both = stack == "encoder"
@@ -194,7 +194,7 @@ def _encoder(settings, group):
 
 
 def _hidden(settings, group):
-    """A window of 0 or fewer keys: the mask of transformers hides every key, the token's own too."""
+    """With a window of 0 or fewer keys, the mask of transformers hides every key, even the key of the query's own token."""
     rule = settings.family.get("window", {})
     width = settings[rule["key"]] if rule and group.kind in rule.get("kinds", [group.kind]) else None
     if width is not None and "zero_unless" in rule and not settings[rule["zero_unless"]]:
@@ -206,7 +206,7 @@ def _hidden(settings, group):
 
 
 def _compressed(settings, kind):
-    """Keys that are made of several tokens: one for each `rate` tokens, of which a query sees the finished ones."""
+    """Compressed keys: each is made of `rate` tokens, and a query sees those whose tokens are all at or before it."""
     old = {"compressed_sparse_attention": ("compress_rate_csa", 4), "heavily_compressed_attention": ("compress_rate_hca", 128)}
     if kind not in old:
         return None
@@ -217,7 +217,7 @@ def _compressed(settings, kind):
 
 
 def _selected(settings, kind):
-    """Which keys are left of those of the mask: at most `most` blocks of tokens, the `local` last ones always among them."""
+    """Which keys of the mask stay: at most `most` blocks of `block` tokens, with the last `local` blocks always among them."""
     if settings.model_type == "doge":
         return {"most": settings.count("keep_window_size"), "block": 1, "local": 0}
     if kind == "indexed_attention":
@@ -247,7 +247,7 @@ def _selection(group):
 
 
 def in_words(group):
-    """What the mask is, as one sentence."""
+    """The mask in words, as one sentence."""
     if group.mask_unknown:
         return group.mask_unknown
     seen = "causal" if group.causal else "all tokens see each other" if group.causal is False else "as the model is used"

@@ -1,7 +1,7 @@
-"""Parameter files of Meta, Mistral, DeepSeek and ChatGLM, and of others in their form, as a configuration of transformers.
+"""Parameter files in the form of Meta, Mistral, DeepSeek and ChatGLM, translated to a configuration of transformers.
 
-These weights are those of the authors' code: pairs are adjacent features, unless the file says that its rotation is that of
-transformers. What such a file leaves to the code stands here with its source.
+The weights beside such a file fit the authors' code: pairs are adjacent features, unless the file says that it rotates as
+transformers does. Constants that the file leaves to the code stand here with their source.
 """
 
 from posref.explain.configuration import Keys, shown
@@ -17,7 +17,7 @@ NAMES = {
     "max_seq_len": "max_position_embeddings",
     "no_rope_layer_interval": "no_rope_layer_interval",
 }
-# ChatGLM2 to GLM-4, whose code is transformers' glm: modeling_chatglm.py turns half of every head, in adjacent pairs
+# ChatGLM2 to GLM-4, read as glm of transformers: modeling_chatglm.py rotates half of every head, in adjacent pairs
 GLM = {
     "hidden_size": "hidden_size",
     "num_layers": "num_hidden_layers",
@@ -27,7 +27,7 @@ GLM = {
     "seq_length": "max_position_embeddings",
 }
 LATENT = ("qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim", "kv_lora_rank")
-# llama-models, models/llama3/model.py, apply_scaling: constants, whatever the model
+# constants for every model: llama-models, models/llama3/model.py, apply_scaling
 LLAMA3 = {
     "rope_type": "llama3",
     "factor": 8,
@@ -51,7 +51,7 @@ def _of_glm(config):
 
 
 def translate(config):
-    """The same in the words of a configuration, with `posref_layout` for the order of its weights; other keys stay."""
+    """The file as a configuration; its key `posref_layout` says how the weights form pairs. Keys that were not read stay."""
     keys = Keys(config)
     found = _glm(keys) if _of_glm(keys) else _native(keys)
     keys.read.update(("architectures", "model_type", "auto_map"))  # it is read as another type
@@ -59,7 +59,7 @@ def translate(config):
 
 
 def _unread(config, read):
-    """The keys that nothing has read: what they say is found, or printed, with all others of a file."""
+    """The keys that were not read here; they are read, or printed as not understood, like those of other files."""
     found = {key: value for key, value in config.items() if key not in read}
     for key, inner in config.items():
         if key in read and isinstance(inner, dict):
@@ -118,7 +118,7 @@ def _deepseek(config):
 
 
 def _mistral(yarn):
-    """mistral-common's names: beta is the fast edge, alpha the slow one; without `apply_scale` there is no magnitude."""
+    """YaRN under mistral-common's names: beta is beta_fast, alpha is beta_slow; `apply_scale` false means no magnitude."""
     if not isinstance(yarn, dict):
         raise ValueError(f"yarn is {shown(yarn)}, expected a dictionary")
     found = {"rope_type": "yarn", "factor": yarn.get("factor"), "beta_fast": yarn.get("beta"), "beta_slow": yarn.get("alpha")}

@@ -1,4 +1,4 @@
-"""Frequencies as files, code that computes a model's positions, and the difference between two models."""
+"""Output of `posref explain`: frequencies as files, code for a rotation, and the differences between two models."""
 
 import json
 import re
@@ -71,9 +71,9 @@ ANSWERED = (
     "sinks",
     "softcap",
 )
-# of a side that has no window or axes, that it has none is said once
+# {field: the field without which it has no meaning}: where one model has no window, window_sides is not compared
 FOLLOWS = {"window_sides": "window", **dict.fromkeys(("index", "order", "learned_first"), "axes")}
-# what decides how features turn: layers that agree in these have one rotation
+# fields that decide how features rotate: layers that agree in them have one rotation
 TURNED_BY = (
     *("layout", "rotary_dim", "rotated", "frequencies", "frequencies_long", "magnitude", "sign", "axes", "index", "order"),
     "learned_first",
@@ -81,7 +81,7 @@ TURNED_BY = (
 
 
 def chosen(explained, layer=None, part=None):
-    """The explanation of some layers alone; ValueError if there are none of them."""
+    """The explanation of the chosen layers only; ValueError if there are no such layers."""
     kept = [group for group in explained.layers if part is None or group.part == part]
     kept = [group for group in kept if layer is None or layer in group.indices]
     if not kept and explained.layers:
@@ -93,7 +93,7 @@ def chosen(explained, layer=None, part=None):
 
 
 def one(explained):
-    """The one set of rotary layers of an explanation; ValueError if there are none or several."""
+    """The rotary layers of an explanation as one group; ValueError if there are none, or if their rotations differ."""
     groups = [group for group in explained.layers if group.encoding == "rope"]
     distinct = {
         json.dumps([getattr(group, key) for key in TURNED_BY] + [attending(group), by_length(group)]) for group in groups
@@ -109,7 +109,7 @@ def one(explained):
 
 
 def place(group):
-    """The options that choose some layers: --layer 0 --part vision_config."""
+    """The command-line options that choose these layers, such as --layer 0 --part vision_config."""
     return f"--layer {group.indices[0]}" + f" --part {group.part}" * bool(group.part)
 
 
@@ -119,7 +119,7 @@ def of_a_picture(group):
 
 
 def of_text(explained):
-    """The one rotation by positions in a text; ValueError for a picture, and where the pairs are not known."""
+    """The rotation by positions in a text; ValueError for the axes of a picture, and if the layout is not known."""
     group = one(explained)
     if of_a_picture(group):
         raise ValueError("these layers rotate by the rows and columns of a picture, not by positions in a text")
@@ -129,7 +129,7 @@ def of_text(explained):
 
 
 def write_frequencies(explained, path):
-    """The frequencies of one set of layers to a .npy, .json or .h file."""
+    """Write the frequencies of the one rotation to a .npy, .json or .h file."""
     frequencies = one(explained).frequencies
     if path.endswith(".npy"):
         np.save(path, np.array(frequencies))
@@ -147,7 +147,7 @@ def write_frequencies(explained, path):
 
 
 def code(explained, language, name):
-    """A small correct implementation of one rotation, and for Python a test that passes it through `check`."""
+    """Source code of one rotation; Python code ends with a test that passes the function to `check`."""
     if language not in LANGUAGES:
         raise ValueError(f"code is written in {', '.join(LANGUAGES)}, not in {language}")
     group = _written(of_text(explained))
@@ -168,7 +168,7 @@ def code(explained, language, name):
 
 
 def _written(group):
-    """The group, if code of one table and one position per token is its rotation; ValueError that says what it is instead."""
+    """The group, if code with one list of frequencies and one position per token can rotate it; else a ValueError says why."""
     if group.axes:
         raise ValueError(
             f"tokens of these layers have {len({*group.axes})} positions (axes {group.order}): the printed code takes one; "
@@ -192,12 +192,12 @@ def _written(group):
 
 
 def attending(group):
-    """The width of what the rotation is given: a latent head rotates its last features."""
+    """The width of the argument of the rotation: the last features of a head where only these rotate, else the whole head."""
     return group.rotary_dim if group.rotated == "last" else group.head_dim
 
 
 def frequencies(group):
-    """The frequencies of one set of rotary layers: numbers, or for LongRoPE and dynamic NTK what makes them of a length."""
+    """The frequencies of rotary layers: an array; `ByLength` for LongRoPE and dynamic NTK, where they follow the length."""
     found, numbers = by_length(group), np.array(group.frequencies)
     if not found:
         return numbers
@@ -206,7 +206,7 @@ def frequencies(group):
 
 
 def by_length(group):
-    """What frequencies by length are made of; nothing where they do not follow the length."""
+    """The numbers that make frequencies from a length; empty if the frequencies do not depend on the length."""
     said = group.scaling or {}
     if group.axes or (group.frequencies_long is None and said.get("type") != "dynamic_ntk"):
         return {}
@@ -267,7 +267,7 @@ NO_ANSWERS = {"part", "indices", "model_type", "source", "slips", "call", "phase
 
 
 def differences(ours, theirs):
-    """What changes from one explanation to another: in words what a schedule changes, then a line for each answer."""
+    """The changes from `ours` to `theirs`, as lines: what the schedules change in words, then each field that differs."""
     found = []
     ours, theirs = in_one_line(ours), in_one_line(theirs)
     if ours.model_type != theirs.model_type:
@@ -289,15 +289,15 @@ def differences(ours, theirs):
 
 
 def _text(explained):
-    """The part of the text."""
+    """The name of the text part; None if there is none."""
     parts = {group.part for group in explained.layers}
     return next((part for part in sorted(parts) if part.rpartition(".")[2] in TEXTS), None)
 
 
 def _by_place(explained, alike):
-    """(part, number of a layer) -> its groups: two where a layer of a decoder also attends to an encoder.
+    """{(part, index of a layer): its groups}; a decoder layer that also attends to an encoder has two groups.
 
-    `alike` has a common name for parts that two files name differently.
+    `alike` gives a common name to parts that two files name differently.
     """
     found = {}
     for group in explained.layers:
@@ -307,7 +307,7 @@ def _by_place(explained, alike):
 
 
 def _changes(before, after):
-    """Lines for one layer, of which a side may be missing."""
+    """The changes of one layer, as lines; None for a side means that this file lacks the layer."""
     if before is None or after is None:
         return [f"only in the {'first' if after is None else 'second'} file"]
     words, a, b = _stretched(before, after), _answers(before), _answers(after)
@@ -320,7 +320,7 @@ def _changes(before, after):
 
 
 def _answers(group):
-    """What is said of these layers, with words where None is not `none`."""
+    """The fields of these layers, with words where None does not mean "none"."""
     unknown = {"causal": "as the model is used"} | ({"layout": "not known"} if group.encoding == "rope" else {})
     return {key: unknown.get(key) if value is None else value for key, value in group.as_dict().items()}
 
@@ -366,7 +366,7 @@ def _stretched(before, after):
 
 
 def _slower(group):
-    """How many times slower each pair rotates than by its base alone; None where the schedule has several lists or axes."""
+    """The factor by which each pair rotates slower than by its base alone; None for schedules with several lists, or axes."""
     n, kind = len(group.frequencies), (group.scaling or {}).get("type")
     if (
         kind in ("longrope", "dynamic_ntk", "dynamic_ntk_by_doubling", "proportional")
@@ -379,7 +379,7 @@ def _slower(group):
 
 
 def reach(group):
-    """The longest text: max_position_embeddings, or what YaRN and LongRoPE extend their original length to."""
+    """The longest text: max_position_embeddings, or the length to which YaRN or LongRoPE extends the original length."""
     said, length = group.scaling or {}, group.max_position_embeddings
     extended = said["original_length"] * said["factor"] if said.get("type") in ("yarn", "longrope") else 0
     return max(int(extended), length or 0) or None

@@ -1,9 +1,9 @@
-"""The rotary parameters of each kind of layer, from any of the spellings that configurations use.
+"""The rotary parameters of each kind of layer, from all spellings that configurations use.
 
-transformers 5 writes one dictionary `rope_parameters`, flat or one for each kind of layer; transformers 4 wrote `rope_theta`,
-`rope_scaling` with `type` or `rope_type`, and the names of single families. What a class makes of them is its rule here, read
-in `modeling_rope_utils.py` and in `convert_rope_params_to_dict` of its configuration; the rule is followed where it drops a
-key, and `posref.explain.traps` says so.
+transformers 5 writes the dictionary `rope_parameters`, flat or with a dictionary for each kind of layer. transformers 4 wrote
+`rope_theta`, `rope_scaling` with `type` or `rope_type`, and names of single families. Each rule here does what one class does
+with these keys, as read in `modeling_rope_utils.py` and in `convert_rope_params_to_dict` of its configuration. Where a class
+drops a key, the rule drops it too, and `posref.explain.traps` says so.
 """
 
 import copy
@@ -18,7 +18,7 @@ TRAINED_LENGTH = ("llama3", "yarn", "longrope")
 
 
 def parameters(settings, kinds):
-    """kind -> dictionary with rope_type, rope_theta and the rest, or None where the file gives this kind none."""
+    """{kind: dictionary with rope_type, rope_theta and so on, or None where the file has none for this kind}."""
     rule = settings.family["parameters"]
     return RULES[rule](settings, list(dict.fromkeys(kinds)))
 
@@ -31,13 +31,13 @@ def _dictionary(settings, key):
 
 
 def _given(settings):
-    """What the file has, else what its class has."""
+    """The dictionary of the file, or else the default of its class."""
     found = _dictionary(settings, "rope_scaling") or _dictionary(settings, "rope_parameters")
     return found or copy.deepcopy(settings.family.get("without")) or {}
 
 
 def _base(settings):
-    """rope_theta beside the dictionary, or the value of the class."""
+    """The rope_theta that stands beside the dictionary, or the default of the class."""
     if "rope_theta" in settings.raw:
         return settings["rope_theta"]
     return settings["rope_theta"] or settings.facts.get("theta", 10000.0)
@@ -47,7 +47,7 @@ NUMBERS = ("factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "atte
 
 
 def _checked(settings, values):
-    """Numbers are numbers, sections positive integers; ValueError names the key."""
+    """ValueError that names the key, unless numbers are numbers and sections are positive integers."""
     if not isinstance(values, dict):
         raise settings.error(f"rotary parameters are {shown(values)}, expected a dictionary")
     for key in NUMBERS:
@@ -62,7 +62,7 @@ def _checked(settings, values):
 
 
 def _standard(settings, values, *, flat):
-    """What `standardize_rope_params` does to one dictionary."""
+    """One dictionary, changed as `standardize_rope_params` of transformers changes it."""
     _checked(settings, values)
     values.setdefault("rope_type", values.get("type") or "default")
     if values["rope_type"] == "default" and settings.facts.get("rope_type", "default") != "default":
@@ -94,14 +94,14 @@ def _flat(settings, kinds, *, theta="rope_theta", partial="partial_rotary_factor
 
 
 def _without_scaling(settings, kinds):
-    """Its class has a field rope_scaling, which standardize_rope_params does not read; nor is it printed as understood."""
+    """standardize_rope_params ignores the field rope_scaling of this class; it stays unread here, so posref prints it."""
     found = _dictionary(settings, "rope_parameters") or {}
     found.setdefault("rope_theta", _base(settings))
     return dict.fromkeys(kinds, _standard(settings, found, flat=True))
 
 
 def _axial(settings, kinds):
-    """SAM 3 counts columns and rows of a whole picture in steps of window_size / columns (modeling_sam3.py)."""
+    """SAM 3 multiplies the coordinates of a whole picture by window_size / columns (modeling_sam3.py)."""
     found = _flat(settings, kinds)
     for kind in set(settings.family.get("stretched", ())) & set(found):
         picture, patch = (sides(settings, key)[0] for key in ("image_size", "patch_size"))
@@ -110,18 +110,18 @@ def _axial(settings, kinds):
 
 
 def _llama4_vision(settings, kinds):
-    """A table for each of two axes, which its class calls default."""
+    """A table for each of two axes; its class calls this rope_type default."""
     return {kind: {**values, "rope_type": "axial"} for kind, values in _flat(settings, kinds).items()}
 
 
 def _gpt_neox(settings, kinds):
-    """GPT-NeoX has names of its own, and does not look at rope_theta beside the dictionary."""
+    """GPT-NeoX has its own names for keys, and ignores a rope_theta beside the dictionary."""
     settings.raw.setdefault("rotary_emb_base", settings.facts.get("theta", 10000.0))
     return _flat(settings, kinds, theta="rotary_emb_base", partial="rotary_pct")
 
 
 def _nested(settings, kinds, bases, scaled=("full_attention",)):
-    """Full and sliding layers each with a base: `rope_scaling` reaches the kinds in `scaled` only."""
+    """Full and sliding layers have a base each; `rope_scaling` applies only to the kinds in `scaled`."""
     found = _dictionary(settings, "rope_parameters")
     if found is None:
         found = Keys(
@@ -159,13 +159,13 @@ def _modernbert(settings, kinds):
 
 
 def _olmo3(settings, kinds):
-    """rope_theta beside the dictionary reaches the full layers alone: its class takes it out of its arguments once."""
+    """A rope_theta beside the dictionary applies only to the full layers, because the class reads it once and removes it."""
     default = settings.facts["theta"]
     return _nested(settings, kinds, {"full_attention": ("rope_theta", default), "sliding_attention": (None, default)})
 
 
 def _dots3(settings, kinds):
-    """Without rope_parameters each kind of layer has its own key of the base. With rope_parameters, a dictionary without
+    """Without rope_parameters, each kind of layer has its own key for the base. With rope_parameters, a dictionary without
     rope_theta gets the base that stands beside rope_parameters. The class sets partial_rotary_factor to 1."""
     bases = {"indexed_attention": ("rope_theta", settings.facts["theta"]), "sliding_attention": ("swa_rope_theta", 50000.0)}
     given = settings.given("rope_parameters")
@@ -177,8 +177,8 @@ def _dots3(settings, kinds):
 
 
 def _as_given(settings, kinds, base=None):
-    """The dictionary of each kind of layer, from the file or else from the class. A type whose row has `partial` also reads the
-    share that stands beside the dictionary.
+    """The dictionary of each kind of layer, from the file or else from the class. If the row of the type has `partial`, a
+    partial_rotary_factor beside the dictionary is read too.
 
     `base` is the rope_theta that the class adds to a dictionary without one; None: the class adds none.
     """
@@ -244,7 +244,7 @@ def _hunyuan(settings, kinds):
 
 
 def _molmo2(settings, kinds):
-    """Layers outside rope_scaling_layers turn by the base alone."""
+    """Layers outside rope_scaling_layers rotate by the base alone."""
     found = _flat(settings, kinds)
     plain = {"rope_type": "default", "rope_theta": found[kinds[0]]["rope_theta"]}
     return {kind: plain if kind == "unscaled_attention" else found[kind] for kind in kinds}
@@ -293,7 +293,7 @@ def _step3p5(settings, kinds):
 
 
 def _filled(settings, kinds):
-    """The dictionary of each kind of layer; keys that the dictionary lacks have the values of the class, or of rope_theta."""
+    """The dictionary of each kind of layer; missing keys have the default of the class, the base that of rope_theta."""
     found = _dictionary(settings, "rope_parameters") or {}
     base = {"rope_theta": settings["rope_theta"]} if settings.given("rope_theta") else {}
     usual = {kind: Keys({}, "", settings.read) | settings.family["without"][kind] | base for kind in kinds}
@@ -301,7 +301,7 @@ def _filled(settings, kinds):
 
 
 def _linear_or_dynamic(settings, kinds):
-    """The code of the checkpoint reads `type` and `factor` alone, and refuses other types."""
+    """The code of the checkpoint reads only `type` and `factor`, and accepts only linear and dynamic."""
     given = _dictionary(settings, "rope_scaling")
     if given is not None and (set(given) != {"type", "factor"} or given["type"] not in ("linear", "dynamic")):
         raise settings.error(f"rope_scaling is {shown(given)}, expected type linear or dynamic, and a factor")
@@ -309,7 +309,7 @@ def _linear_or_dynamic(settings, kinds):
 
 
 def _internlm(settings, kinds):
-    """Its later code reads `rotary`; the earlier one has no such key, and the base 10000."""
+    """The later code of InternLM reads `rotary`; the earlier code has no such key, and its base is 10000."""
     given = _dictionary(settings, "rotary") or {"type": "origin", "base": 10000.0}
     if given.get("type") not in ("origin", "dynamic") or given.get("base") is None:
         raise settings.error(f"rotary is {shown(given)}, expected type origin or dynamic, and a base")
@@ -324,7 +324,7 @@ def _ultrabert(settings, kinds):
 
 
 def _bailing_moe(settings, kinds):
-    """Its modeling file reads `type` alone, with values of its own for the keys of YaRN that a file lacks."""
+    """The modeling file reads `type`, not `rope_type`, and has its own defaults for the keys of YaRN."""
     given, found = _dictionary(settings, "rope_scaling"), {"rope_type": "default", "rope_theta": _base(settings)}
     if given is not None:
         _checked(settings, given)
@@ -340,7 +340,7 @@ def _bailing_moe(settings, kinds):
 
 
 def _qwen(settings):
-    """Each doubling of a prompt beyond seq_length has a base of its own (get_ntk_alpha of modeling_qwen.py)."""
+    """With each doubling of the prompt beyond seq_length the base changes (get_ntk_alpha of modeling_qwen.py)."""
     names = ("kv_channels", "num_attention_heads", "hidden_size", "seq_length")
     width, heads, whole, trained = (settings.count(name, most=10**9) for name in names)
     if trained is None:
@@ -359,14 +359,14 @@ def ntk_length(settings):
 
 
 def _telechat(settings):
-    """Texts of up to training_seqlen tokens all have the factor of this length (get_ntk_alpha of modeling_telechat.py)."""
+    """All texts of up to training_seqlen tokens use the factor for this length (get_ntk_alpha of modeling_telechat.py)."""
     factor = 2 ** math.ceil(math.log2(settings.count("training_seqlen") / ntk_length(settings)) + 1) - 1
     return {"rope_theta": 10000.0} | ({"rope_type": "ntk_alpha", "alpha": factor} if factor > 1 else {"rope_type": "default"})
 
 
 def _minicpm(settings):
-    """LongRoPE of modeling_minicpm.py reads neither factor nor attention_factor. Its table begins with max_position_embeddings
-    rows: where they exceed the original length, every text has the long list."""
+    """LongRoPE of modeling_minicpm.py reads neither factor nor attention_factor. Its first table has
+    max_position_embeddings rows: if they exceed the original length, every text uses the long list."""
     given, found = _dictionary(settings, "rope_scaling"), {"rope_type": "default", "rope_theta": _base(settings)}
     if given is None:
         return found
@@ -386,12 +386,12 @@ def _minicpm(settings):
 
 
 def _alike(rule):
-    """The same parameters for each kind of layer."""
+    """A rule that gives every kind of layer the same parameters."""
     return lambda settings, kinds: dict.fromkeys(kinds, rule(settings))
 
 
 def _fixed(base, key=None, kind="default"):
-    """A base that the code holds, whatever the file says; with a key, the file's."""
+    """A rule with the base that the code fixes; where `key` is given and the file has it, its value is the base."""
 
     def rule(settings, kinds):
         theta = settings[key] if key and settings[key] is not None else base

@@ -1,15 +1,15 @@
-"""The parts of a model: one configuration holds those of its text, vision and sound, flat or nested."""
+"""The parts of a model: one configuration holds the configurations of its text, vision and sound, flat or nested."""
 
 from posref.explain.configuration import ELSEWHERE, ROTARY, UNKNOWN_TYPE, Settings, facts, shown
 from posref.explain.families import FAMILIES
 from posref.explain.inventory import REASONS, counts_layers, stacks
 from posref.explain.unrotated_layers import only_stack
 
-# the types whose class still takes the keys of its text from the top of a file; the others ignore them there
+# {type whose class still reads the keys of its text part at the top of a file: that part}; other classes ignore them there
 FLAT = dict.fromkeys(("dots3_note", "fuyu", "glm5_next", "hunyuan_vl", "paddleocr_vl", "qwen2_5_vl", "qwen2_vl"), "text_config")
 
-# {type: (older name of a part, which released files use; its name now; keys beside the part that the class moves into it; the
-# part that says which of its layers are read)}
+# {type: (older name of a part in released files, its name now, keys beside the part that the class moves into it, the part
+# that says which of its layers are read)}
 MOVED = {
     "molmo2": ("vit_config", "vision_config", (), "adapter_config"),
     "unlimited_ocr": ("language_config", "text_config", ("sliding_window",), ""),
@@ -22,9 +22,9 @@ SPELLED_TWICE = ("altclip", "chinese_clip", "clip", "clipseg", "flava", "groupvi
 
 
 def parts(config, model_type, path="", outer=None, usual=None):
-    """Every part, depth first, as `Settings`; sparse parts are filled by their class. `layered` has layers of its own.
+    """All parts as `Settings`, depth first, with the defaults of their classes. A part with layers of its own is `layered`.
 
-    `usual` is what the class of the model gives this part where the file says nothing.
+    `usual` holds the values that the class of the model gives this part where the file has none.
     """
     row = facts().get(model_type, {})
     filled = {} if row else {name: value for name, value in (usual or {}).items() if name not in config}
@@ -76,9 +76,9 @@ def parts(config, model_type, path="", outer=None, usual=None):
 
 
 def _left_out(model, key, default, usual):
-    """The type that a class builds where the file leaves out a part; None: the class looks up the model that `backbone` names.
+    """The type that a class builds if the file leaves out a part; None if the class looks up the model that `backbone` names.
 
-    A class whose usual backbone is a model of timm builds this model only if the file does not set use_timm_backbone to false
+    A class whose default backbone is a model of timm builds this model only if the file does not set use_timm_backbone to false
     and has no backbone_kwargs (backbone_utils.py of transformers).
     """
     chosen = usual.pop("model_type", default)
@@ -94,7 +94,8 @@ def _left_out(model, key, default, usual):
 
 
 def _layers_read(vision, adapter):
-    """With the older name, Molmo2 builds vision layers up to the last one that the adapter reads (configuration_molmo2.py)."""
+    """Under the older name of the part, Molmo2 builds vision layers only up to the last that the adapter reads
+    (configuration_molmo2.py)."""
     layers = adapter["vit_layers"] if "vit_layers" in adapter else adapter.get("vision_feature_layer")
     layers, count = [24, 18] if layers is None else layers, vision.get("num_hidden_layers", 25)
     if not (isinstance(layers, list) and layers and all(type(n) is int for n in (*layers, count)) and count > 0):
@@ -103,7 +104,7 @@ def _layers_read(vision, adapter):
 
 
 def _named_parts(config):
-    """The parts that no class names: dictionaries that name another type than the model, or count layers, at any depth."""
+    """{key: type} of dictionaries that, at any depth, name another type than the model or count layers; no class names them."""
     inner = {key: part for key, part in config.items() if key not in (*ROTARY, *ELSEWHERE) and _holds_layers(part, config)}
     return {key: part["model_type"] if isinstance(part.get("model_type"), str) else None for key, part in inner.items()}
 
@@ -117,7 +118,7 @@ def _holds_layers(part, config):
 
 
 def layer_counts(found):
-    """{(part, key): number of layers} of all parts of a configuration: every stack, counted from its keys alone."""
+    """{(part, key): number of layers} for every stack in all parts of a configuration."""
     return {(settings.path, key): count for settings in found if settings.layered for key, count in stacks(settings).items()}
 
 

@@ -1,6 +1,6 @@
-"""What a file says of single layers: their numbers of heads, and layers that it leaves without attention.
+"""Settings of single layers: numbers of heads, windows, shared selections, and layers without attention.
 
-Lists of GGUF files are `posref_heads` and `posref_key_heads`; Laguna has `num_attention_heads_per_layer`; Nemotron-NAS has
+The lists of GGUF are `posref_heads` and `posref_key_heads`; Laguna has `num_attention_heads_per_layer`; Nemotron-NAS has
 `block_configs`, whose `attention` has `no_op`, `replace_with_linear` and `n_heads_in_group`.
 """
 
@@ -14,7 +14,7 @@ def without_attention(settings, i):
 
 
 def heads(settings, i):
-    """(heads of the queries, heads of the keys) of layer i where the file says them of single layers; None elsewhere."""
+    """(query heads, key heads) of layer i; None for a number that the file does not say layer by layer."""
     key = settings.family.get("heads_by_layer", "posref_heads")
     queries, group = _listed(settings, key, i), _block(settings, i).get("n_heads_in_group")
     whole = settings.count("num_attention_heads")
@@ -22,9 +22,9 @@ def heads(settings, i):
 
 
 def window(settings, kinds, i):
-    """How many keys on each side a query of layer i sees; None: all keys.
+    """The number of keys that a query of layer i sees on each side; None means all keys.
 
-    Every second of NeoMME's layers with a window has the long window, unless the file has per_layer_config.
+    Unless the file has per_layer_config, every second layer with a window has NeoMME's long window.
     """
     given, usual = settings["per_layer_config"], settings.count("sliding_window")
     if given is not None:
@@ -35,7 +35,7 @@ def window(settings, kinds, i):
 
 
 def shares_its_selection(settings, i):
-    """Whether layer i has no indexer and takes the keys of the last layer with one (configuration_glm_moe_dsa.py)."""
+    """Whether layer i has no indexer and uses the keys that the last indexer selected (configuration_glm_moe_dsa.py)."""
     listed, pattern = settings["indexer_types"], settings["index_topk_pattern"]
     if listed or pattern:
         return (listed or pattern)[i] in ("shared", "S")

@@ -1,6 +1,6 @@
-"""An explanation as a picture: `posref explain FILE --plot OUT.svg`, of one model or of two beside each other.
+"""Pictures of explanations: `posref explain FILE --plot OUT.svg` draws one model, or two models for comparison.
 
-All panels stand in one column, which fits a phone. Words come from `posref.explain.words`, numbers from the fields of `Layer`.
+All panels stand in one column, to fit a phone. Words come from `posref.explain.words`, numbers from the fields of `Layer`.
 """
 
 import json
@@ -29,7 +29,7 @@ BESIDE = ("position", "bias", "mask", "cap", "sinks", "temperature")  # lines of
 
 
 class Curve(NamedTuple):
-    """One rotation: its layers, its colour, and what the legend says."""
+    """One rotation: its layers, its colour, and its name in the legend."""
 
     group: Any
     colour: str
@@ -42,12 +42,12 @@ def drawn(explained, name):
 
 
 def compared(ours, theirs, names):
-    """The picture of two models beside each other, as SVG."""
+    """The picture of two models in the same panels, as SVG."""
     return compose(panels_of_two(ours, theirs, names), 1)
 
 
 def panels(explained, name):
-    """Its wavelengths, its layers and masks, its traps."""
+    """The panels of one model: wavelengths, layers and masks, traps."""
     explained, name = in_one_line(explained), in_one_line(name)
     turns = [panel for curve in _curves(_coloured(explained, COLOURS)) for panel in _turns([curve])]
     traps = [_text(title, sentences) for title, sentences in words.lists(explained) if sentences]
@@ -55,7 +55,7 @@ def panels(explained, name):
 
 
 def panels_of_two(ours, theirs, names):
-    """Their rotations in one plot, their layers and masks, and what differs in words."""
+    """The panels of two models: their rotations in one plot, their layers and masks, and their differences in words."""
     models = [in_one_line(each) for each in (ours, theirs)]
     named = list(zip(models, map(in_one_line, names), OF_TWO[0], strict=True))
     curves = [
@@ -70,7 +70,7 @@ def panels_of_two(ours, theirs, names):
 
 
 def _coloured(explained, colours):
-    """(set of layers, colour), in the order of the explanation; each part begins with the first colour."""
+    """(set of layers, colour) in the order of the explanation; each part of the model starts with the first colour."""
     parts = [group.part for group in explained.layers]
     return [(group, colours[parts[:n].count(group.part) % len(colours)]) for n, group in enumerate(explained.layers)]
 
@@ -102,7 +102,7 @@ def _title(labels, types):
 
 
 def _turns(curves):
-    """Tokens for one full turn of each pair and, where a schedule changes them, how much slower each pair rotates."""
+    """Plots of the tokens for one full turn of each pair and, if a schedule slows pairs down, of how much it does."""
     groups, legend = [curve.group for curve in curves], [(line, c.colour) for c in curves for line in _lines(c.name, 48)]
     legend = list(dict.fromkeys(legend))
     legend += [("thin: by the base alone, without the schedule", "mut")] * any(map(_scaled, groups))
@@ -131,7 +131,7 @@ def _turns(curves):
 
 
 def _slower(curves):
-    """How many times slower each pair rotates than by its base alone."""
+    """A plot of the factor by which each pair rotates slower than by its base alone."""
     ratios = [
         (curve, [each / _plain(curve.group) for each in _periods(curve.group)]) for curve in curves if _scaled(curve.group)
     ]
@@ -149,7 +149,7 @@ def _slower(curves):
 
 
 def _plot(title, legend, curves, span, scale, height, below=0):
-    """Empty axes under a title and a legend, over so many lines."""
+    """Empty axes under a title and a legend, with room for `below` lines under them."""
     top, pairs = 30 + LINE * len(legend), (0, max(_pairs(curves) - 1, 1))
     plot = Plot(WIDTH, top + height + 40 + LINE * below, title, pairs, span, "linear", scale, 40, 10, top, 40 + LINE * below)
     for n, (line, colour) in enumerate(legend):
@@ -158,7 +158,7 @@ def _plot(title, legend, curves, span, scale, height, below=0):
 
 
 def _drawn(plot, lists, colour, thin=False):
-    """The first list thick, a long one dashed, the last one thin if it is by the base alone."""
+    """Draw the first list thick and a long list dashed; with `thin`, the last list, by the base alone, is thin."""
     for n, values in enumerate(lists):
         known = [(pair, value) for pair, value in enumerate(values) if np.isfinite(value)]
         plain = thin and n == len(lists) - 1
@@ -175,14 +175,14 @@ def _ticks(curves):
 
 
 def _periods(group):
-    """Tokens for one full turn of each pair; the same of a long list."""
+    """The tokens for one full turn of each pair, as a list of arrays; the second is that of a long list, if there is one."""
     picked = [group.frequencies[i] for i in group.index] if group.axes else group.frequencies
     with np.errstate(divide="ignore"):
         return [2 * np.pi / np.array(each) for each in (picked, group.frequencies_long) if each is not None]
 
 
 def _plain(group):
-    """The same by the base alone."""
+    """The tokens for one full turn of each pair by the base alone, without the schedule."""
     width = group.rotary_dim if group.rotary_dim % 2 else 2 * len(group.frequencies)
     return 2 * np.pi * group.base ** (2 * np.arange(len(group.frequencies)) / width)
 
@@ -206,7 +206,7 @@ def _with_lengths(name, group):
 
 
 def _facts(group):
-    """What a reader cannot count in the curve, in sentences."""
+    """Sentences about the rotation that a reader cannot take from the curve."""
     periods, lengths = _periods(group)[0], _lengths(group)
     length, still = lengths.get("trained", lengths.get("reaches")), int(np.isinf(periods).sum())
     if length and not group.axes:
@@ -223,7 +223,7 @@ def _facts(group):
 
 
 def _masks(named, colours):
-    """A panel for each part of each model (explanation, name, colour), and what the small masks mean."""
+    """A panel for each part of each model (explanation, name, colour), then a legend of the small masks."""
     found = []
     for explained, name, fill in named:
         coloured = _coloured(explained, colours)
@@ -243,7 +243,7 @@ def _masks(named, colours):
 
 
 def _part(title, fill, rows, others):
-    """A cell for each layer of one part, then each set of layers in words beside its small mask."""
+    """The panel of one part: a cell per layer, then each set of layers in words beside its small mask."""
     panel, lines, y = Panel(WIDTH, 0, title), _lines(title, 44), 44
     _written(panel, 4, 16, lines, "b", fill)
     y += LINE * len(lines)
@@ -266,7 +266,7 @@ def _beside(group):
 
 
 def _strip(panel, y, rows, empty):
-    """A cell for each layer in the colour of its set, in two for a layer with two attentions, empty if it is not described."""
+    """Draw a cell per layer in the colours of its sets of layers, one for each attention; empty if it is not described."""
     own = {}
     for group, colour in rows:
         for i in group.indices:
@@ -293,7 +293,7 @@ def _small(panel, group, colour, y):
 
 
 def seen(group):
-    """Which keys each of TOKENS queries sees: 1 for a key that it sees, SOME where it sees some of them, 0 for the others."""
+    """The keys that each of TOKENS queries sees: 1 if it sees the key, SOME if it sees only some of such keys, 0 otherwise."""
     i = np.arange(TOKENS)
     ahead, apart = i - i[:, None], group.chunk or group.segment or "swin" in group.encoding
     near = attention.causal_mask(i, i) if group.causal else np.ones((TOKENS, TOKENS), bool)
@@ -325,7 +325,7 @@ def _text(title, sentences):
 
 
 def _written(panel, x, y, lines, style="s", fill=None):
-    """The panel with these lines, and at least as high as they need."""
+    """Write the lines on the panel, which grows to hold them."""
     for n, line in enumerate(lines):
         panel.text(x, y + LINE * n, line, style, fill=fill)
     panel.h = max(panel.h, y + LINE * len(lines) - 10)
@@ -333,5 +333,5 @@ def _written(panel, x, y, lines, style="s", fill=None):
 
 
 def _lines(text, width=54):
-    """A text in lines of at most so many characters, as SVG may hold them."""
+    """A text in lines of at most `width` characters that SVG may contain."""
     return [escape(re.sub("[\ufffe\uffff]", "?", line)) for line in textwrap.wrap(str(text).replace(" // ", UNBROKEN), width)]

@@ -1,11 +1,12 @@
-"""How tokens are counted: what padding, a cache and a picture do to the positions of a layer.
+"""Positions of a layer: how a model counts its tokens, with padding, with a KV cache and in pictures.
 
-Answers are expressions of posref in n (tokens of a row), c (tokens in the cache), mask (True = token) and ids (of tokens):
+The answers are expressions of posref in n (tokens of a row), c (tokens in the cache), mask (True = token) and ids (of tokens):
 
-    forward     what the module takes where nobody gives it positions
-    generate    what generate() gives it (transformers 5.23.0, generation/utils.py _prepare_position_ids_for_generation)
-    cached      what the next n tokens have
-    images      what patches have, which are no tokens of a text
+    forward     the positions that the module uses if it is given none
+    generate    the positions that generate() gives (transformers 5.23.0, generation/utils.py
+                _prepare_position_ids_for_generation)
+    cached      the positions of the next n tokens after c cached tokens
+    images      the coordinates of patches
 """
 
 PLACES = "arange(n)"
@@ -29,7 +30,7 @@ PATCHES = {
 
 
 def positions(settings, group):
-    """The positions of one set of layers, or None where none enter."""
+    """The positions of one set of layers; None if no positions enter these layers."""
     if group.encoding in ("none", "convolved", "convolution_input", "unordered", "sinusoids_of_the_class"):
         return None
     if group.encoding == "two_angles_per_pair":

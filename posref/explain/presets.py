@@ -1,4 +1,4 @@
-"""Released models in the words of the specification: what `explain` makes of the one table of them."""
+"""Released models as calls of the specification: what `explain` says about each model that is shipped with posref."""
 
 import json
 from dataclasses import replace
@@ -39,13 +39,13 @@ BIASES = {  # the settings of its op that `explain` says of a bias
 
 @cache
 def presets():
-    """(system, model, call, layout) of every rotation of a shipped model, in the order of the table, each once."""
+    """(system, model, call, layout) of every rotation of a shipped model, without repetition, in the order of the models."""
     found = [(_system(layer), model, _call(layer), layer.layout) for model in models() for layer in _rotations(model)]
     return list(dict.fromkeys(found))
 
 
 def of(system):
-    """Lines for the page of a system: a model, its call and layout, and where its configuration was read."""
+    """Lines for the page of a system: a model, its call and layout, and the source of its configuration."""
     return [
         f"Model {model}: {call}, {layout or 'pairing not known'}; {models()[model]['source']}"
         for at, model, call, layout in presets()
@@ -65,17 +65,17 @@ def uses():
 
 @cache
 def known_values():
-    """What every set of layers of the shipped models is described by, and its bias, as dictionaries."""
+    """The layer descriptions of all shipped models, and their biases, as dictionaries."""
     groups = [group for model in models().values() for group in explanation(model["config"]).layers]
     return [*(vars(group) for group in groups), *(group.bias for group in groups if group.bias)]
 
 
 def op_and_settings(source, layer=None, part=None, layout=None):
-    """What `posref.check` asks of a model: the name of an op and its settings. `source` is what `explain` takes.
+    """The name of the op and the settings with which `posref.check` checks a model. `source` is what `explain` takes.
 
     `layer` and `part` choose among layers that differ; the part "indexer" is the second rotation of sparse attention. `layout`
     says how features are paired where no key of the configuration does.
-    ValueError if they ask for several things, or for none that can be checked.
+    ValueError if the chosen layers differ in op or settings, or have nothing that can be checked.
     """
     groups = _indexers(explanation(source), layer) if part == "indexer" else chosen(explanation(source), layer, part).layers
     groups = [replace(group, layout=group.layout or layout) if group.encoding == "rope" else group for group in groups]
@@ -98,7 +98,7 @@ def _indexers(found, layer):
 
 
 def _question(group):
-    """The op of one set of layers and its settings, or None."""
+    """The op of one set of layers and its settings; None if there is no such op."""
     if group.encoding == "rope":
         return rotation(group)
     bias = group.bias or {}
@@ -124,7 +124,7 @@ def rotation(group):
 
 
 def _axes(group):
-    """The frequency of every pair and the number of its axis: time, row, column, or row, column."""
+    """The frequency and the axis number of every pair; the axes that pairs read are numbered in the order t, h, w, l."""
     numbers = {axis: i for i, axis in enumerate(axis for axis in "thwl" if axis in group.axes)}
     return {
         "frequencies": [group.frequencies[i] for i in group.index],
@@ -137,7 +137,7 @@ def _rotations(model):
 
 
 def _system(layer):
-    """Where a reader looks for it: axes before schedules before plain RoPE."""
+    """The system of a rotation: `axes` if it has several axes, else `scaling` if it has a schedule, else plain `rope`."""
     return "rotary.axes" if layer.axes else "rotary.scaling" if layer.scaling else "rotary.rope"
 
 
@@ -160,7 +160,7 @@ def _of_layers(layers):
 
 @cache
 def of_states(kind):
-    """The systems of the layers with a state of a model type."""
+    """The systems of those layers of a model type that keep a state."""
     row = family(kind).get("state", {})
     found = {f"state.{row['call'].partition('.')[0]}"} if row else set()
     return found | {"state.convolution"} if row.get("convolution") else found

@@ -1,4 +1,4 @@
-"""The layers of one part of a model, described and put into groups that do the same with position."""
+"""Groups of layers: describes the layers of one part of a model and puts layers that treat position alike together."""
 
 import copy
 import functools
@@ -15,7 +15,7 @@ from posref.explain.slips import slips
 
 
 def groups(settings):
-    """A `Layer` for each set of layers of this part that treat position alike; layers without softmax or state are left out."""
+    """A `Layer` for each set of layers of this part that treat position alike, except layers without softmax and state."""
     found = _own(settings)
     for name, row in settings.family.get("towers", {}).items():
         tower = copy.copy(settings)  # of the same file, whose keys have other names
@@ -40,7 +40,7 @@ def _own(settings):
 
 
 def _crossing(settings, group):
-    """The attention to an encoder, whose tokens may have a table of their own."""
+    """The attention of a layer to an encoder; the tokens of the encoder may have a table of their own."""
     sizes = {name: settings.count(key) for name, key in settings.family.get("crossing_sizes", {}).items()}
     found = replace(masks.cross_attention(group), encoding=settings.family.get("crossing", "none"), **sizes)
     if found.encoding == "none":
@@ -89,7 +89,7 @@ def _parameters_if_turned(settings, kinds, attending):
 
 
 def rotates(settings, kind, i):
-    """Whether layer i turns its queries and keys at all."""
+    """Whether layer i rotates its queries and keys."""
     rule = settings.family.get("nope")
     if settings.family["encoding"] == "none":
         return False
@@ -111,7 +111,7 @@ def _muse(settings, kind, i):
 
 
 def _base_is_null(settings):
-    """A file that says `rope_theta: null`, or has one by kind of layer, has no rotation; one without it that of its class."""
+    """Whether nothing rotates, because `rope_theta` is null or stands per kind of layer; without the key, the class decides."""
     inside = settings["rope_parameters"] or {}
     if any(isinstance(value, dict) for value in inside.values()):
         return True
@@ -132,13 +132,13 @@ NOPE = {
 
 
 def _base_of(settings, i):
-    """A base for each layer, where the file lists them."""
+    """The base of layer i, if the file has a list of bases; else None."""
     listed = settings["layer_rope_theta"] if settings.family.get("parameters") == "by_layer" else None
     return listed[i] if listed else None
 
 
 def _of_kind(settings, kind):
-    """The settings of one kind of layers, with the keys that `keys_of` gives to the sizes of this kind."""
+    """The settings of one kind of layers: `keys_of` names the keys from which this kind takes its sizes."""
     keys = settings.family.get("keys_of", {}).get(kind, {})
     found = copy.copy(settings)
     found.names = {**settings.names, **{key: name for key, (name, _) in keys.items()}}
@@ -219,7 +219,7 @@ def _with_axes(settings, values, layer):
 
 
 def _added_up(settings, given, pairs):
-    """Sections of a file that stand one after the other have all pairs."""
+    """ValueError if the consecutive sections of a file do not add up to the number of pairs."""
     if given and settings.family["axes"] == "sections" and sum(given) != pairs:
         raise ValueError(
             f"{where(settings)}mrope_section {shown(given)} adds up to {sum(given)}, expected {pairs}: half the rotated width"
@@ -227,7 +227,7 @@ def _added_up(settings, given, pairs):
 
 
 def layout(settings):
-    """half, interleaved, or interleaved_to_half: how the released weights are read and the turned features left."""
+    """The layout: half, interleaved, or interleaved_to_half (read interleaved, written as halves); None if no key says it."""
     family = settings.family
     if settings["posref_layout"]:  # weights of another program, see native and gguf
         return settings["posref_layout"]
@@ -240,7 +240,7 @@ def layout(settings):
 
 
 def head_width(settings, kind):
-    """The width from which the turned width is taken."""
+    """The width of a head, of which the rotated width is a share."""
     family = settings.family
     if kind in family.get("head_of", {}):
         key, without = family["head_of"][kind]
@@ -281,7 +281,7 @@ def turned_width(settings, kind):
 
 
 def attended_width(settings, kind):
-    """The width of a query as it meets a key."""
+    """The width of a query in its product with a key."""
     if settings.family["scale"] in ("yarn", "latent"):
         width = settings.count("qk_nope_head_dim") + settings.count("qk_rope_head_dim")
         if settings.file.get("qk_head_dim") == width:
@@ -291,7 +291,7 @@ def attended_width(settings, kind):
 
 
 def softmax_scale(settings, kind, values):
-    """What multiplies the product of queries and keys, magnitudes on the tables apart."""
+    """The factor of the product of queries and keys, without the magnitude of the tables; None if it is not known."""
     rule = settings.family["scale"]
     if not isinstance(rule, str):
         return None if rule is None else float(rule)
@@ -315,19 +315,19 @@ def softmax_scale(settings, kind, values):
 
 
 def scale_before(settings, name, width):
-    """What multiplies queries, or keys, before their product, beside the softmax scale."""
+    """The factor of queries, or of keys, before their product, in addition to the softmax scale."""
     rule = settings.family.get(name, 0.0)
     return float(settings.number(rule)) if isinstance(rule, str) else float(width**rule)
 
 
 def both_sides(settings):
-    """Whether a key of the file turns a decoder into an encoder, whose windows are halved and reach to both sides."""
+    """Whether a key of the file makes the decoder an encoder, whose windows are halved and reach to both sides."""
     key = settings.family.get("both_if")
     return bool(key) and settings[key] in (True, "all")
 
 
 def window(settings, kind):
-    """How many keys a query sees at most on one side, its own included; None without a window."""
+    """The largest number of keys that a query sees on one side, its own included; None if there is no window."""
     rule = settings.family.get("window")
     if rule is not None:
         settings.read.add(rule["key"])  # understood, whether this kind has a window or not
@@ -348,7 +348,7 @@ def window(settings, kind):
 
 
 def temperature(settings, kind, turned, values):
-    """The rule by which queries, or scores with their bias, grow with the position, as a dictionary of its numbers."""
+    """The rule by which queries, or scores with their bias, grow with the position, and its numbers; None if there is none."""
     rule = settings.family.get("temperature")
     if rule == "llama4" and settings["attn_temperature_tuning"] and not turned:
         return {
@@ -370,7 +370,7 @@ def temperature(settings, kind, turned, values):
 
 
 def _needed(settings, key):
-    """A number of the file or of its class; ValueError for null."""
+    """A number of the file or the default of its class; ValueError for null."""
     value = settings.number(key)
     if value is None:
         raise settings.error(f"{key} is None, expected a number")
@@ -378,7 +378,7 @@ def _needed(settings, key):
 
 
 def source(settings):
-    """The file in which the row of this type was read; without a row, the keys that were read instead."""
+    """The file from which the row of this type was made; without a row, a note that only the keys were read."""
     if settings.file.get("posref_file"):
         return f"keys of a {settings.file['posref_file']} file, read as {settings.model_type} of transformers 5.23.0"
     if not settings.facts or settings.doubt:

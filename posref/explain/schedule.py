@@ -1,7 +1,7 @@
-"""Frequencies and magnitude of one kind of layer, from its rotary parameters and the width of its head.
+"""Schedules: frequencies and magnitude of one kind of layer, from its rotary parameters and the width of its head.
 
-Everything is computed by `posref.rotary`: this file only says which function with which arguments, and keeps the words for the
-reader. Where a width is odd, which `rope.frequencies` refuses, transformers divides by it and turns one pair more.
+`posref.rotary` computes all numbers; this file chooses the function and its arguments, and writes the call for the reader.
+`rope.frequencies` refuses an odd width; transformers divides by the odd width and has one pair more, so this file does too.
 """
 
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ WIDEST = 1024  # features of a head that rotates; released ones have at most 576
 
 
 class Schedule(NamedTuple):
-    """The frequencies of a layer, what multiplies its tables, and the calls of posref that give them."""
+    """The frequencies of a layer, the magnitude of its tables, and the calls of posref that give the frequencies."""
 
     frequencies: np.ndarray
     magnitude: float
@@ -28,7 +28,7 @@ class Schedule(NamedTuple):
 
 
 def schedule(values, head_dim, settings):
-    """The schedule of `rope_type`; ValueError names a key that is missing, and a type that is not known."""
+    """The schedule of `rope_type`; a ValueError names a missing key or an unknown type."""
     kind = values.get("rope_type")
     if not isinstance(kind, str) or kind not in KINDS:
         first = ", the first name of longrope, which transformers 5.23.0 reads for Phi-3 alone" if kind == "su" else ""
@@ -58,7 +58,7 @@ def schedule(values, head_dim, settings):
 
 
 def need(values, key, settings):
-    """A positive number of the rotary parameters, or ValueError that names the key."""
+    """The positive number that a key of the rotary parameters has; else a ValueError that names the key."""
     value = values.get(key)
     if isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value) and value > 1e-300:
         return value
@@ -84,7 +84,7 @@ def _linear(values, plain, dim, base, settings):
 
 
 def _dynamic(values, plain, dim, base, settings):
-    """Up to the trained length nothing changes; a longer text has other frequencies, by its length."""
+    """Frequencies stay up to the trained length; beyond it they depend on the length of the text."""
     options = {
         "factor": need(values, "factor", settings),
         "original_length": settings.count("max_position_embeddings", most=10**12),
@@ -95,7 +95,7 @@ def _dynamic(values, plain, dim, base, settings):
 
 
 def _dynamic_by_doubling(values, plain, dim, base, settings):
-    """A prompt of up to 2, 4, .. times the trained length has the frequencies of dynamic NTK with factor 2 for that length."""
+    """The length of a prompt is rounded up to 2, 4, .. times the trained length, for dynamic NTK with factor 2."""
     length = need(values, "original_max_position_embeddings", settings)
     call = (
         f"scaling.dynamic_ntk(rope.frequencies({dim}, {base}), length={length} * 2 ** ceil(log2(n / {length})), factor=2.0, "
@@ -144,7 +144,7 @@ def _yarn_magnitude(values, factor):
 
 
 def magnitude(factor, mscale):
-    """0.1 mscale ln s + 1, and 1 where s is not above 1."""
+    """0.1 mscale ln s + 1, or 1 if s <= 1, for the factor s."""
     return scaling.yarn_magnitude(factor, mscale=mscale) if factor > 1 else 1.0
 
 
@@ -168,7 +168,7 @@ def _longrope(values, plain, dim, base, settings):
 
 
 def _by_factors(values, plain, dim, base, settings):
-    """A list that divides the frequencies, as a GGUF file holds it."""
+    """Frequencies divided by a list, which a GGUF file holds."""
     factors = _factors(values, "factors", len(plain), settings)
     call = f"scaling.longrope(rope.frequencies({dim}, {base}), factors=rope_freqs)"
     return Schedule(
@@ -196,7 +196,7 @@ def _proportional(values, head_dim, base, settings):
 
 
 def _axial(values, head_dim, base, settings):
-    """Half of the pairs read the row and half the column, with the same frequencies; Pixtral's lists differ."""
+    """Half of the pairs read the row and half the column, with equal frequencies, except that Pixtral has two lists."""
     axes = settings.family.get("axes")
     if axes == "hw_split":
         both = rope.frequencies(head_dim, float(base))
@@ -223,7 +223,7 @@ def _scaled(name, plain, dim, base, options):
 
 
 def phase_error(frequencies, length):
-    """How far the angles up to a length are off at most, in radians, where they are computed in float32 or bfloat16."""
+    """The largest error of the angles up to a length, in radians, if they are computed in float32 or in bfloat16."""
     exact = frequencies, np.zeros_like(frequencies)
     single = precision.phase_of(np.float32(frequencies), exact, length, bits=24, position_bits=24)
     half = precision.phase_of(precision.bfloat16(frequencies), exact, length, bits=8, position_bits=8)

@@ -1,7 +1,7 @@
-"""Common mistakes for a set of layers: mistakes of `posref.ops` that other people made with layers like these.
+"""Common mistakes for a set of layers: mistakes of `posref.ops` that people made with similar layers.
 
-A row names a condition on the group of layers, the op, and its mistakes. Threads are those of the op, and so are its words, but
-for numbers: an op has those of its own example, `OWN` computes those of the group.
+A row has a condition on the group of layers, the op, and its mistakes. The sentences and the links to threads are those of the
+op. The numbers in its sentences belong to the example of the op, so `OWN` computes sentences with the numbers of the group.
 """
 
 import numpy as np
@@ -74,7 +74,7 @@ ROWS = (
 
 
 def slips(group):
-    """The common mistakes for one group of layers, in the words of the op, its numbers and the threads that saw them."""
+    """The common mistakes for one group of layers, each with its sentences, and the threads in which people reported it."""
     return [_slip(op, mistake, group) for fits, op, names in ROWS if fits(group) for mistake in names.split()]
 
 
@@ -100,7 +100,7 @@ def _squared(group):
 
 
 def _ramp(bug):
-    """The largest ratio of the frequencies of both ramps."""
+    """Sentences with the largest ratio between the frequencies of the truncated and the exact ramp."""
 
     def words(group):
         plain = group.base ** (-2 * np.arange(len(group.frequencies)) / group.rotary_dim)
@@ -140,7 +140,7 @@ def _scaled(group):
 
 
 def _partly(group):
-    """The first features of a head turn, with frequencies of their own width."""
+    """Whether only the first features of a head rotate, with the frequencies for their own width."""
     return _turned(group) and group.rotary_dim < group.head_dim and group.rotated == "first"
 
 
@@ -149,11 +149,11 @@ def _latent(group):
 
 
 def _beyond(group):
-    """Positions that bfloat16 does not distinguish."""
+    """Whether the model has positions that bfloat16 cannot distinguish."""
     return (group.max_position_embeddings or 0) > 256
 
 
 def _first_row(group):
-    """The table holds rows before that of the first token."""
+    """Whether the table has rows before the row of the first token."""
     forward = (group.positions or {}).get("forward") or ""
     return group.encoding in ("learned", "sinusoidal") and forward not in ("", "arange(n)")

@@ -1,6 +1,6 @@
-"""A configuration from a file, a dictionary or the name of a preset, in one of the forms that are released.
+"""Sources: reads a configuration from a file, from a dictionary, or by the name of a shipped model or a model type.
 
-Every fault of a file is one ValueError in one line that says what it is.
+Every fault of a file becomes one ValueError that describes it in one line.
 """
 
 import difflib
@@ -16,13 +16,13 @@ from posref.explain.configuration import facts, shown
 from posref.explain.families import FAMILIES, UNKNOWN
 
 LARGEST = 4 << 20  # bytes; the labels of ImageNet-21k, twice, make a configuration of about 2 MB
-# levels, keys and inner lists of a whole configuration, characters of a path, and elements of one list: released
-# configurations have 7 levels, and labels of ImageNet-21k are 43,682 keys
+# limits on the levels and on the keys and lists of a configuration, on the characters of a path and on the elements of a list:
+# released configurations have 7 levels, and labels of ImageNet-21k are 43,682 keys
 DEEPEST, MOST_KEYS, LONGEST_PATH, LONGEST_LIST = 16, 50_000, 256, 100_000
 
 
 def read(source):
-    """The configuration behind a path or a dictionary, as a dictionary in the words of transformers."""
+    """The configuration of a source as a dictionary with the keys of transformers; files of diffusers keep their keys."""
     if not isinstance(source, (dict, str, os.PathLike)):  # an open file has a number, and a number would be opened
         raise TypeError(f"explain: source is {_require.kind(source)}, expected a dictionary, a path or a name")
     config = source if isinstance(source, dict) else _from_file(source)
@@ -40,7 +40,7 @@ def read(source):
 
 
 def _require_bounded(config):
-    """ValueError for more levels, keys or longer lists than a configuration has: time and memory grow with them."""
+    """ValueError for too many levels or keys, or a too long list or path, because time and memory grow with them."""
     waiting, count = [(config, 1, 0)], 0
     while waiting:
         outer, level, length = waiting.pop()
@@ -60,7 +60,7 @@ def _require_bounded(config):
 
 
 def _with_texts(value):
-    """The same value with strings as keys, as in a file: in `to_dict()` of transformers the keys of labels are integers."""
+    """The value with all keys as strings, as in a file; `to_dict()` of transformers has integer keys for labels."""
     if isinstance(value, dict):
         return {str(key): _with_texts(inner) for key, inner in value.items()}
     return [*map(_with_texts, value)] if isinstance(value, (list, tuple)) else value
@@ -68,18 +68,18 @@ def _with_texts(value):
 
 @functools.cache
 def models():
-    """Released models by their published name: the keys of their configuration that bear on position, and its source."""
+    """{published name of a released model: the keys of its configuration that bear on position, and its source}."""
     return json.loads(resources.files(__package__).joinpath("models.json").read_text(encoding="utf-8"))
 
 
 def model(name):
-    """The published name of a shipped model, or None; capitals, its owner and which of - _ . stands between do not matter."""
+    """The published name of a shipped model, or None. Capitals, the owner before / and the choice of - _ . do not matter."""
     last = str(name).rsplit("/", 1)[-1] if str(name).count("/") == 1 else str(name)
     return next((each for each in models() if _plain(each) == _plain(last)), None)
 
 
 def _near(path):
-    """Names of shipped models like the one that was asked for: one begins with the other, or they are spelled alike."""
+    """Names of shipped models that resemble a name: one is the beginning of the other, or the spelling is similar."""
     asked = _plain(str(path).rsplit("/", 1)[-1])
     names = {_plain(each): each for each in models()}
     begin = [each for plain, each in names.items() if len(asked) > 1 and (plain.startswith(asked) or asked.startswith(plain))]
@@ -149,7 +149,7 @@ def _without_contradiction(pairs):
 
 
 def with_type(config):
-    """The configuration with its `model_type`: its own, or the one whose classes `architectures` names."""
+    """The configuration with a `model_type`: its own, or the type of the class that `architectures` names."""
     if isinstance(config.get("model_type"), str) and (config["model_type"] in facts() or config["model_type"] in FAMILIES):
         return config
     if config.get("model_type") is not None and not isinstance(config["model_type"], str):
@@ -166,5 +166,5 @@ def with_type(config):
 
 
 def _stem(name):
-    """Llama of LlamaForCausalLM and of LlamaModel."""
+    """Llama for LlamaForCausalLM and for LlamaModel."""
     return name.split("For")[0].removesuffix("Model").removesuffix("LMHead")

@@ -1,7 +1,7 @@
 """Layers that keep a state: the system of posref.state, the decay as a formula, heads and sizes, and the convolution.
 
-A row of `posref.explain.families` says it in `state`. There a number is fixed in the code. Words name keys of the file, and the
-first key with a number counts; between `*` and `/` stand numbers, keys, or sizes of the row that are known already.
+The entry `state` of a row in `posref.explain.families` holds them. A number there is fixed in the model's code. A text lists
+keys of the file, and the first key with a number is used; `*` and `/` combine numbers, keys and sizes that stand before.
 """
 
 import json
@@ -16,7 +16,7 @@ FORMULAS = ("keys", "step", "log_decay", "strength", "values", "skip", "gated")
 
 
 def groups(settings):
-    """One group for all layers with a state; none for a file of another program, whose keys are not those of the row."""
+    """One group for all layers with a state; no group for a file of another program, because the row does not know its keys."""
     row = settings.family.get("state")
     if not row or settings.file.get("posref_file"):
         return []
@@ -36,7 +36,7 @@ def groups(settings):
 
 
 def keys(row):
-    """Words of a row of families, among them all keys that it names."""
+    """All words of a row of families; the keys that the row names are among them."""
     return set(re.findall(r"\w+", json.dumps(row)))
 
 
@@ -67,7 +67,7 @@ def _state(settings, row):
 
 
 def _possible(settings, row, found):
-    """ValueError for sizes with which transformers stops: heads that do not divide, or do not fill the inner width."""
+    """ValueError for sizes that transformers refuses: heads that do not divide, or that do not fill the inner width."""
     heads, width, inner = found.get("value_heads"), found.get("value_width"), row.get("inner")
     if heads and heads % found["key_heads"]:
         key = str(row["key_heads"]).split()[0]
@@ -78,26 +78,26 @@ def _possible(settings, row, found):
 
 
 def _word(settings, rule):
-    """The value of a key; what is no key of the class stands in its code."""
+    """The value of a key; a rule that is no key of the class is itself the value, fixed in the code."""
     return settings[rule] if rule in settings.facts["defaults"] else rule
 
 
 def _limits(settings, row):
-    """Between which numbers the step is kept: a pair of the file, or its smallest value alone."""
+    """The limits to which the step is clipped: a pair in the file, or only a smallest value."""
     given = settings[row["limits"]] if "limits" in row else None
     pair = given if isinstance(given, list) else [given or 0, float("inf")]
     return [float(each["__float__"]) if isinstance(each, dict) else each for each in pair]
 
 
 def _formula(settings, rule, known):
-    """A formula with its numbers; of (key, formula, other formula) the first formula where the key is set."""
+    """A formula with its numbers filled in; a rule (key, formula, other) means `formula` if the key is set, else `other`."""
     if isinstance(rule, tuple):
         rule = rule[2 if _first(settings, rule[0]) in (None, False) else 1]
     return re.sub(r"{([^}]+)}", lambda name: f"{_number(settings, name[1], known):.12g}", rule)
 
 
 def _first(settings, words):
-    """The value of the first key that has one; a key or place within a dictionary or list of the file stands after a point."""
+    """The value of the first of several keys that has one; `outer.inner` is a key in a dictionary, or an index in a list."""
     for word in words.split():
         outer, _, inner = word.partition(".")
         value = settings[outer]

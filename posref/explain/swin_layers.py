@@ -1,8 +1,8 @@
 """Layers of Swin: the patches of one window see each other, and every second layer rolls the picture before windows are cut.
 
-Swin and Donut do not roll a picture of which one window covers the height or the width; Swin v2 asks the height of the picture
-of the file, and MaskFormer's Swin rolls every picture. Each stage has half of the rows and columns of the one before, and twice
-the width; in Swin2SR all stages have the same.
+Swin and Donut do not roll a picture whose height or width one window covers. Swin v2 compares the window with the height of
+image_size in the file, and MaskFormer's Swin rolls every picture. Each stage has half the rows and columns of the stage before
+it, and twice the width; in Swin2SR all stages have the same sizes.
 """
 
 from dataclasses import replace
@@ -23,7 +23,7 @@ def groups(settings):
 
 
 def stages(settings):
-    """(layers, heads) of each stage."""
+    """The number of layers and of heads of each stage."""
     depths, heads = (settings.counts(key) for key in ("depths", "num_attention_heads"))
     if len(depths) != len(heads):
         words = f"depths names {len(depths)} stages and num_heads {len(heads)}; they must be as many"
@@ -32,14 +32,14 @@ def stages(settings):
 
 
 def grid(settings, stage):
-    """Rows and columns of a stage, of the picture of the file. What is left over is padded; Swin v2 leaves it out here."""
+    """Rows and columns of patches in a stage, for the picture size in the file: rounded up, but rounded down for Swin v2."""
     sides = zip(*(unrotated_layers.sides(settings, key) for key in settings.family["grid"]), strict=True)
     step = growth(settings, stage)
     return [image // (patch * step) if _by_the_file(settings) else -(-image // (patch * step)) for image, patch in sides]
 
 
 def growth(settings, stage):
-    """How many times wider a stage is than the first; it has as many times fewer rows and columns."""
+    """The factor by which a stage is wider than the first stage, and has fewer rows and columns."""
     return 1 if settings.family.get("stages") == "equal" else 2**stage
 
 
@@ -48,7 +48,7 @@ def _by_the_file(settings):
 
 
 def _window(settings, stage):
-    """The side of a window, and by how much every second layer rolls."""
+    """The side of a window, and the number of patches by which every second layer rolls the picture."""
     window, (height, width) = settings.count("window_size"), grid(settings, stage)
     if settings.family.get("shifts") == "everywhere":
         return window, window // 2
@@ -77,7 +77,7 @@ def _group(settings, stage, indices, heads, window, shift):
 
 
 def _network(settings, stage, window):
-    """Coordinates are divided by the window that was trained first, if the file says one."""
+    """The bias network of Swin v2; it divides coordinates by the window of pretraining, if the file has one."""
     trained = (settings["pretrained_window_sizes"] or [0] * (stage + 1))[stage]
     height, width = trained if isinstance(trained, list) else (trained, trained)
     return {"call": "swin.continuous_bias", "height": height or window, "width": width or window}

@@ -1,7 +1,7 @@
-"""What goes wrong with a configuration like this one, and which of its keys about position were not understood.
+"""Traps: what goes wrong with models that have such a configuration, and which keys about position were not understood.
 
-Each trap is a function of the settings of a part and of its groups of layers, and gives sentences; each was seen in
-transformers 5.23.0, in the file named or in a test.
+Each trap is a function that makes sentences from the settings of a part and its groups of layers. Each was seen in transformers
+5.23.0, in the file that it names or in a test.
 """
 
 import re
@@ -14,7 +14,7 @@ from posref.explain.parameters import ntk_length
 from posref.explain.rotary_layers import turned_width
 from posref.explain.words import LONGER
 
-# a key about position, at any depth; beside these, all that stands in rotary parameters
+# matches keys about position, at any depth; all keys in rotary parameters are about position too
 SPEAKS = re.compile(
     r"rope|rotary|posit|(^|[_.])(pos|pe)(_|$)|window|alibi|relative_|yarn|ntk|chunk|theta|temperature|sink|mscale|inv_freq|freq_base"
     r"|per_layer|_of_layer|heads_by|layer_idx|layer_group|layers?(_block)?_type|block_(types|configs)|(local|random|global)_block"
@@ -53,7 +53,7 @@ FIXED = {"clvp": "CLVP", "gptj": "GPT-J and CodeGen", "roformer": "RoFormer", "t
 
 
 def traps(settings, groups):
-    """One sentence for each trap that this part of the file holds."""
+    """The sentences of all traps that apply to this part of the file."""
     found = [sentence for trap in TRAPS for sentence in trap(settings, groups)]
     if "file" in settings.facts:  # of its own code; what transformers would do with this file says nothing about it
         found = [sentence for sentence in found if "transformers" not in sentence] + list(_yarn_of_version(settings, groups))
@@ -61,7 +61,7 @@ def traps(settings, groups):
 
 
 def unread(settings, groups=()):
-    """Keys about position, at any depth, that say something and that nothing here has read; keys of parts are their own."""
+    """Keys about position, at any depth, that posref has not read and that are not defaults; inner parts report their own."""
     leaves = [path for path, key, value in _leaves(_own(settings)) if _about_position(path, key, value)]
     settings.read.update(settings.facts.get("unused", "").split())
     found = [path for path in leaves if path not in settings.read]
@@ -76,7 +76,7 @@ def unread(settings, groups=()):
 
 
 def foreign(settings):
-    """Keys that no class of transformers has and that nothing here has read; a dictionary of which nothing was read once."""
+    """Keys that no class of transformers has and that posref has not read; a dictionary without any read key counts once."""
     found = []
     for path, key, value in _leaves(_own(settings)):
         first = re.split(r"[.\[]", path)[0]
@@ -89,14 +89,14 @@ def foreign(settings):
 
 
 def _own(settings):
-    """The keys of this part itself; where the text's keys stand beside the parts, they are read there."""
+    """The keys of this part without those of its inner parts; empty if an inner part reads its keys here."""
     if not settings.layered and any(key not in settings.file for key in settings.parts):
         return {}
     return {key: value for key, value in settings.file.items() if key not in settings.parts and key not in ELSEWHERE}
 
 
 def _leaves(values, above=""):
-    """(path, last key, value) of everything in a dictionary that is no dictionary itself."""
+    """(path, last key, value) of all values in a dictionary and its inner dictionaries."""
     for key, value in values.items():
         if isinstance(value, dict):
             yield from _leaves(value, f"{above}{key}.")
@@ -108,7 +108,7 @@ def _leaves(values, above=""):
 
 
 def _whole(settings, path):
-    """The name of a dictionary about position of which nothing was read, for each of its keys."""
+    """The path of a key; if nothing was read of the dictionary about position that holds it, the name of this dictionary."""
     key = re.split(r"[.\[]", path)[0]
     inside = any(each == key or each.startswith(f"{key}.") for each in settings.read)
     return path if inside or path in settings.file or not SPEAKS.search(key) else key
@@ -124,7 +124,7 @@ def _about_position(path, key, value):
 
 
 def _usual(settings, key, value):
-    """Whether a key says nothing new: the value of its class, nothing, or for `causal` what is explained anyway."""
+    """Whether a key says nothing new: it has the default, or no value, or for `causal` what the explanation says anyway."""
     if "causal" in key:
         return value is None or value == settings.family.get("causal")
     if key == "kv_lora_rank":  # of latent attention, whose head has two widths
@@ -396,7 +396,7 @@ def _kept_frequencies(settings, groups):
 
 
 def _yarn_of_version(settings, groups):
-    """The code of Ling 2 takes YaRN from the version of transformers that runs it."""
+    """The code of Ling 2 calls YaRN of the installed transformers, so its frequencies depend on the version."""
     given = (settings.raw.get("rope_scaling") or {}).get("original_max_position_embeddings")
     for group in groups if settings.row == "bailing_moe_v2" and given else ():
         own, rule = group.max_position_embeddings / given, group.scaling
@@ -501,7 +501,7 @@ def _another_class(settings, groups):
 
 
 def _contradictions(settings, groups):
-    """Two keys for one thing that differ, and a schedule without its name."""
+    """Two keys for the same setting with different values, and a schedule without its name."""
     outside = settings.file.get("rope_theta")
     used = ", ".join(sorted({f"{group.base:g}" for group in _rotary(groups) if group.base}))
     for name, values in _dictionaries(settings):

@@ -1,7 +1,7 @@
-"""Layers whose position comes from elsewhere than a rotation: tables at the input, biases of the scores.
+"""Layers without rotation: position enters through tables at the input or through biases on the scores.
 
-One stack of layers, or an encoder, a decoder and the decoder's attention to the encoder: the rows of `posref.explain.families`
-name their keys in `stacks`.
+A model has one stack of layers, or an encoder, a decoder and the decoder's attention to the encoder. The entry `stacks` of a
+row in `posref.explain.families` chooses the keys that count these layers.
 """
 
 import math
@@ -109,7 +109,7 @@ def groups(settings):
 
 
 def _staged(settings):
-    """A group for each stage, whose layers have a width and heads of their own."""
+    """A group for each stage; the layers of a stage have their own width and number of heads."""
     rule = settings.family["staged"]
     stages = len(settings.counts(next(iter(rule)))) if settings[next(iter(rule))] else 0
     listed = [_of_stages(settings, key, usual, stages) for key, usual in rule.items()]
@@ -128,14 +128,14 @@ def _staged(settings):
 
 
 def _of_stages(settings, key, usual, stages):
-    """A number for each stage: from a list, or from the number of the first stage and a factor, whose key is `usual`."""
+    """A number per stage: from a list, or from the number of the first stage times powers of a factor, whose key is `usual`."""
     if isinstance(usual, str):
         return [int(settings.count(key) * settings.number(usual) ** stage) for stage in range(stages)]
     return usual if settings[key] is None else settings.counts(key)
 
 
 def only_stack(file, path=""):
-    """The one stack that a class has: T5EncoderModel, which MusicGen takes as its text_encoder, and BartForCausalLM."""
+    """The stack of a class that has only one, such as T5EncoderModel (text_encoder of MusicGen) or BartForCausalLM; or None."""
     named = file.get("architectures")
     name = named[0] if isinstance(named, list) and named and isinstance(named[0], str) else ""
     if name.endswith(("EncoderModel", "ForTokenClassification", "ForAudioClassification")) or path.endswith("text_encoder"):
@@ -144,17 +144,17 @@ def only_stack(file, path=""):
 
 
 def family_reads(settings, key):
-    """Whether a boolean key is set that the class of this type has."""
+    """Whether the class of this type has a boolean key, and the key is set."""
     return key in settings.facts["defaults"] and bool(settings[key])
 
 
 def _by_depth(group):
-    """A group for each layer: its scores are also divided by its number, counted from 1 (modeling_gpt2.py)."""
+    """A group for each layer: its scores are also divided by the layer number, counted from 1 (modeling_gpt2.py)."""
     return [replace(group, indices=[i], softmax_scale=group.softmax_scale / (i + 1)) for i in group.indices]
 
 
 def _by_block(settings, group):
-    """A group for each pair of query step and key step: the first layer of a later block pools its queries, not its keys."""
+    """A group for each pair (query step, key step): the first layer of a later block pools its queries, not its keys."""
     sizes, found = settings.counts("block_sizes"), {}
     blocks = [(block, i == 0) for block, size in enumerate(sizes) for i in range(size)]
     for i in group.indices:
@@ -168,7 +168,7 @@ def _by_block(settings, group):
 
 
 def _windowed(settings, name, group):
-    """A group for each width of a window, of which a file may list one per layer."""
+    """A group for each width of a window; a file may list one width per layer."""
     rule = settings.family.get("window")
     if rule is None or name not in ("", rule["stack"]):
         return [group]
@@ -182,7 +182,7 @@ def _windowed(settings, name, group):
 
 
 def _after(settings, key=None, plus=0):
-    """How many keys a query sees from its own key on, its own key included; None where no key of the file says so."""
+    """The number of keys that a query sees from its own key on, its own included; None if no key of the file says it."""
     return max(settings.count(key, least=0) + plus, 1) if key else None
 
 
@@ -212,7 +212,7 @@ def _group(settings, name, stack, indices):
 
 
 def chunks(settings, i):
-    """How many chunks before its own and after its own a query of layer i sees."""
+    """The numbers of chunks before and after its own chunk that a query of layer i sees."""
     rules = settings.family.get("chunks", {})
     given = {
         f"chunks_{side}": settings[key] if isinstance(settings[key], list) else settings.number(key, int)
@@ -222,7 +222,7 @@ def chunks(settings, i):
 
 
 def _base(settings, encoding):
-    """The base of the sinusoids that each layer adds, or of the angles by which each layer rotates."""
+    """The base of the sinusoids that layers add, or of the angles by which layers rotate; None for other encodings."""
     if encoding == "object_boxes":
         return 10000.0
     added = ("object_queries_and_patches", "object_points", "two_angles_per_pair")
@@ -231,12 +231,12 @@ def _base(settings, encoding):
 
 
 def _number(settings, rule):
-    """A number of a family, or of the key that it names."""
+    """A number of a row, or the value of the key that the row names."""
     return settings.number(rule) if isinstance(rule, str) else rule
 
 
 def _convolution(settings):
-    """data2vec has several, one after the other; SEW reads each second place (modeling_data2vec_audio.py, modeling_sew.py)."""
+    """The convolution: data2vec has several in a row, SEW has a stride (modeling_data2vec_audio.py, modeling_sew.py)."""
     several = settings.count("conv_pos_kernel_size")
     width, groups = several or settings.count("num_conv_pos_embeddings"), settings.count("num_conv_pos_embedding_groups")
     number = settings.count("num_conv_pos_embeddings") if several else 1
@@ -259,7 +259,7 @@ def plain(settings, part, indices, heads, width, causal, encoding):
 
 
 def added(settings, group, rows="max_source_positions"):
-    """Rows of a table at the input, and what is added to the scores."""
+    """The number of rows of a table at the input, and the bias of the scores."""
     scored = settings.family.get("also", group.encoding)
     listed = isinstance(settings[rows], list)
     table = settings.counts(rows) if listed else settings.number(rows) or settings.number("max_position_embeddings")
@@ -271,7 +271,7 @@ def added(settings, group, rows="max_source_positions"):
 
 
 def _causal(settings):
-    """As the family says, or by a key of the file: bi or uni."""
+    """Whether layers are causal: the row says it, or a key of the file with the value bi or uni."""
     rule = settings.family.get("causal")
     if not isinstance(rule, str):
         return rule
@@ -292,14 +292,14 @@ def _scale(settings, width):
 
 
 def _terms(settings):
-    """The terms beside content to content: a list, or words with bars."""
+    """The terms of DeBERTa besides content-to-content; the file has a list, or names separated by bars."""
     given = settings["pos_att_type"] or []
     given = given.split("|") if isinstance(given, str) else given
     return [term for term in given if term in ("c2p", "p2c")] if settings["relative_attention"] else []
 
 
 def sides(settings, key):
-    """Rows and columns of a key of the file that has one number, or a list of both."""
+    """The rows and columns under a key of the file, which has one number for both, or a list."""
     return settings.counts(key) if isinstance(settings[key], (list, tuple)) else [settings.count(key)] * 2
 
 
@@ -319,7 +319,7 @@ def _t5(settings, group):
 
 
 def _boxes(settings, group):
-    """Three biases: of the places of tokens, and of the columns and rows of their boxes."""
+    """Three biases: by the positions of tokens, by the columns of their boxes, and by the rows of their boxes."""
     buckets, reach = (_number(settings, rule) for rule in settings.family["box_buckets"])
     return {
         **_t5(settings, group),
@@ -353,7 +353,7 @@ def _disentangled(settings, group):
 
 
 def _xlnet(settings, group):
-    """Half of a batch has the distances with the other sign where bi_data is set; a limit of -1 is none."""
+    """With bi_data, half of a batch has offsets of the opposite sign; clamp_len -1 means no limit."""
     limit = settings.number("clamp_len")
     return {
         "call": "xlnet.scores",
@@ -367,7 +367,7 @@ def _xlnet(settings, group):
 
 
 def _decomposed(settings, group):
-    """A window is padded, and its patches see the padding; each side has its own table (modeling_sam.py)."""
+    """Windows are padded, and patches see the padding; rows and columns have a table each (modeling_sam.py)."""
     height, width = (side // settings.count("patch_size") for side in sides(settings, "image_size"))
     table = height * width if settings["use_abs_pos"] else None
     if group.kind == "window_attention":
@@ -376,7 +376,7 @@ def _decomposed(settings, group):
 
 
 def _swin_with_cls(settings, group):
-    """Of a picture that is no square, the table is read with its sides exchanged (modeling_beit.py)."""
+    """For a picture that is not square, the code exchanges the sides of the table (modeling_beit.py)."""
     height, width = (side // settings.count("patch_size") for side in sides(settings, "image_size"))
     tables = {"every layer": "use_relative_position_bias", "one, used by all": "use_shared_relative_position_bias"}
     return {
@@ -405,7 +405,7 @@ def _distances(settings, group):
 
 
 def _layout_stream(settings, group):
-    """The scores of the stream of boxes, whose heads are narrower (modeling_lilt.py)."""
+    """The scores of the second stream of LiLT, for boxes, whose heads are narrower (modeling_lilt.py)."""
     width = group.head_dim // settings.count("channel_shrink_ratio")
     of = "x0, y0, x1, y1, height and width of each box, with queries and keys of their own"
     table = settings.count("max_2d_position_embeddings")
@@ -413,7 +413,7 @@ def _layout_stream(settings, group):
 
 
 def _box_offsets(settings, group):
-    """Queries meet projected sinusoids of the difference between two boxes (modeling_bros.py)."""
+    """The product of queries with projected sinusoids of the difference of two boxes (modeling_bros.py)."""
     corners, times = settings.count("dim_bbox"), settings.number("bbox_scale")
     of = f"{times:g} (b_j - b_i), b = {'x0, y0, x1, y0, x1, y1, x0, y1' if corners == 8 else 'box'}"
     width = settings.count("hidden_size") // 4 // corners
@@ -427,7 +427,7 @@ def _clipped(settings, group):
 
 
 def _unsigned(settings, group):
-    """LeViT's table, with a row for each distance in rows and columns; each stage halves the patches per side."""
+    """LeViT's table has a row for each distance in rows and columns; each stage halves the number of patches per side."""
     stage = sum(group.indices[0] >= sum(settings.counts("depths")[: i + 1]) for i in range(len(settings.counts("depths"))))
     side = -(-(settings.count("image_size") // settings.count("patch_size")) // 2**stage)
     return {
@@ -438,7 +438,7 @@ def _unsigned(settings, group):
 
 
 def _shaw(settings, group):
-    """Where larger offsets have no vector, the first and last rows stand for them, and are 0."""
+    """If larger offsets have no vector, the table has a first and a last row of zeros for them."""
     left, right, offset = settings.family["vectors"]
     zero = "beyond" in settings.family
     reach = {"left": settings.count(left) + zero - settings.family.get("fewer", 0), "right": settings.count(right) + zero}
@@ -446,12 +446,12 @@ def _shaw(settings, group):
 
 
 def _inkling(settings, group):
-    """A window is also the extent of the bias (modeling_inkling.py)."""
+    """The width of the window, if there is one, is also the extent of the bias (modeling_inkling.py)."""
     return {"call": "inkling.bias", "curves": settings.count("d_rel"), "extent": group.window or settings.count("rel_extent")}
 
 
 def _t5_of_token(settings, group):
-    """The rows are those that the query's token projects (modeling_prophetnet.py)."""
+    """T5's buckets, with rows that are projected from the token of the query (modeling_prophetnet.py)."""
     return {**_t5(settings, group), "call": "t5.bucket", "table_of": "each token, projected from it"}
 
 

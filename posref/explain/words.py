@@ -1,4 +1,4 @@
-"""An explanation in words, for a person: `posref explain FILE`."""
+"""The text of an explanation, which `posref explain FILE` prints."""
 
 import re
 
@@ -95,7 +95,7 @@ def describe(explained, name):
 
 
 def lists(explained):
-    """The traps and the keys that are not understood: (title, sentences)."""
+    """(title, sentences) for the traps and for the keys that were not understood."""
     yield "Traps", explained.traps
     yield "Keys of the configuration about position that were not understood", explained.unread
     strange = [", ".join(explained.foreign)] if explained.foreign else []
@@ -112,7 +112,7 @@ def undescribed(entry):
 
 
 def _slips(groups):
-    """Each mistake once: its name, what was done, what one sees, where it was seen."""
+    """A sentence for each different mistake: its name, what is wrong, its effect, and where it was seen."""
     found = {(slip["op"].split(".")[0], slip["mistake"], slip["effect"]): slip for group in groups for slip in group.slips}
     for (system, mistake, _), slip in found.items():
         seen = f" Seen in {', '.join(slip['seen_in'])}." if slip["seen_in"] else ""
@@ -120,7 +120,7 @@ def _slips(groups):
 
 
 def _alike(groups):
-    """Sets of layers, those of one part and one source together that differ in one line."""
+    """Lists of sets of layers: sets of one part and one source that differ in at most one line share a list."""
     found = []
     for group in groups:
         same = [each for each in found if (each[0].part, each[0].source) == (group.part, group.source)]
@@ -130,7 +130,7 @@ def _alike(groups):
 
 
 def _differing(groups):
-    """The words of the lines in which sets of layers differ."""
+    """The first words of the lines in which sets of layers differ."""
     said = [_lines(group) for group in groups]
     return [
         word for word in dict.fromkeys(word for each in said for word in each) if len({each.get(word) for each in said}) > 1
@@ -138,7 +138,7 @@ def _differing(groups):
 
 
 def _lines(group):
-    """Word -> its line and those that continue it."""
+    """{first word of a line: the text of this line and of the lines that continue it}."""
     found, last = {}, ""
     for word, text in rows(group):
         last = word or last
@@ -147,7 +147,7 @@ def _lines(group):
 
 
 def block(groups):
-    """What is said of sets of layers that differ in one line at most: each has its own there."""
+    """The lines about sets of layers that differ in at most one line; that line is written once per set."""
     part, kinds = groups[0].part, " and ".join(dict.fromkeys(map(kind, groups)))
     yield f"{f'{part}: ' * bool(part)}{_layers({i for group in groups for i in group.indices}, kinds)}   {groups[0].source}"
     said, differing = [(group, _lines(group)) for group in groups], _differing(groups)
@@ -160,7 +160,7 @@ def block(groups):
 
 
 def kind(group):
-    """The kind of the layers, and what reads position in them unless the kind says it: a hybrid layer has two blocks."""
+    """The kind of the layers and, if the kind does not say it, the block that reads position: a hybrid layer has two blocks."""
     named = group.kind.replace("_", " ")
     if group.state:
         return f"{named}: {'a state that decays' if 'log_decay' in group.state else 'a short convolution'}"
@@ -172,7 +172,7 @@ def _layers(indices, kinds):
 
 
 def runs(indices):
-    """0-2, 4, 6-8 of a list of indices.
+    """A list of indices as text, with runs as ranges.
 
     >>> runs([0, 1, 2, 4, 6, 7, 8])
     '0-2, 4, 6-8'
@@ -183,7 +183,7 @@ def runs(indices):
 
 
 def rows(group):
-    """(word, text) of each line about one set of layers; a line that goes on has the word ""."""
+    """(first word, text) of each line about a set of layers; a line that continues another has the word ""."""
     if group.encoding == "rope":
         yield from _rotation(group)
     else:
@@ -224,7 +224,7 @@ def rows(group):
 
 
 def rule_in_words(temperature):
-    """A rule by which queries grow with their position p, then the values of its letters."""
+    """The rule by which queries grow with their position p, then the values of its letters."""
     return ", ".join([temperature["rule"], *(f"{name} = {temperature[name]:g}" for name in "af" if name in temperature)])
 
 
@@ -260,7 +260,7 @@ def _rotation(group):
 
 
 def _rotated(group):
-    """Which features of a head rotate: pairs with frequency 0 stand between those of halves."""
+    """Words for the features of a head that rotate; with halves, pairs of frequency 0 stand between the two runs."""
     moved, pairs = group.rotary_dim // 2, len(group.frequencies)
     if group.axes or pairs <= (group.rotary_dim + 1) // 2:
         return f", the {group.rotated} ones"
@@ -270,7 +270,7 @@ def _rotated(group):
 
 
 def _state(said):
-    """Lines of a layer with a state, which has no scores; the convolution stands before the state."""
+    """The lines about a layer with a state, which has no scores; the convolution comes before the state."""
     rule = said.get("convolution")
     if rule:
         act, bias = f", then {rule['activation']}" if rule["activation"] else "", "with" if rule["bias"] else "without"
@@ -328,7 +328,7 @@ SCHEDULES = {
 
 
 def length_words(group):
-    """max_position_embeddings, and the length from which a schedule extends it; what rounding does to angles there."""
+    """Words for max_position_embeddings, for the length that a schedule extends, and for the rounding error of angles there."""
     found = f"max_position_embeddings {group.max_position_embeddings}"
     words = group.scaling or {}
     if words.get("factor"):
@@ -365,18 +365,18 @@ def _in_words(expression):
 
 
 def counted(axes):
-    """How many pairs read each axis."""
+    """The number of pairs that read each axis, in words."""
     return ", ".join(f"{axis} {axes.count(axis)}" for axis in "thwl" if axis in axes)
 
 
 def first_and_last(values):
-    """The first and last of a list."""
+    """The first and last numbers of a list, in words."""
     shown = [f"{value:.9g}" for value in (values if len(values) <= 6 else [*values[:3], *values[-2:]])]
     return "[" + ", ".join(shown if len(values) <= 6 else [*shown[:3], "...", *shown[3:]]) + f"]  {len(values)} numbers"
 
 
 def changed(group):
-    """Which pairs keep their frequency, which are blended, which divided."""
+    """Words for the pairs that keep their frequency, the pairs that are blended, and the pairs that are divided."""
     if not group.scaling or group.scaling["type"] not in ("yarn", "llama3"):
         return ""
     found, factor = np.array(group.frequencies), group.scaling["factor"]

@@ -1,4 +1,4 @@
-"""What the fast paths share: compiling, threads and the output argument."""
+"""Shared by all fast paths: compiling, threads and the output argument."""
 
 import _thread
 import contextlib
@@ -16,8 +16,8 @@ from llvmlite import ir
 from numba.core.codegen import get_host_cpu_features
 from numba.core.compiler import Compiler
 
-# A second thread pays from twice this many written bytes on: starting it takes 0.1 to 0.3 ms, as long as writing 1 to 3 MB,
-# and where memory is the limit two threads save a tenth of the time. It also keeps many cores from crowding one memory bus.
+# A second thread pays off if twice this many bytes are written: starting it takes 0.1 to 0.3 ms, as long as writing 1 to 3 MB,
+# and if memory is the limit, two threads save a tenth of the time. The limit also keeps many cores from crowding a memory bus.
 BYTES_PER_THREAD = 2**23
 
 WORD = 64  # bits: of the words that list processors
@@ -28,8 +28,8 @@ LARGE = 2**16  # bytes: a result as large begins with a line, which `rotate` wri
 AHEAD = 2**12
 ADDRESS, NUMBER = ir.IntType(8).as_pointer(), ir.IntType(32)
 
-# What numba compiles for. Four rows of sums, each a panel of bits wide, fill 16 of AVX-512's 32 registers, 8 of AVX2's 16 and
-# 16 of ARM's 32; from 8 on they hide the time that a multiply-add takes.
+# The processor that numba compiles for. Four rows of sums, each as wide as a panel, fill 16 of AVX-512's 32 registers, 8 of
+# AVX2's 16 and 16 of ARM's 32; 8 or more registers hide the time that a multiply-add takes.
 FEATURES = os.environ.get("NUMBA_CPU_FEATURES", get_host_cpu_features())
 PANEL = 2048 if "+avx512f" in FEATURES else 512
 
@@ -38,11 +38,11 @@ _processor, _affinity = (getattr(_linux, name, None) for name in ("sched_getcpu"
 
 
 def jit(kernel=None, **options):
-    """Compile at the first call, without the interpreter lock, cached between processes where a folder for it is writable.
+    """Compile at the first call, to code that releases the interpreter lock; cached on disk if numba finds a writable folder.
 
-    numba looks the machine code up by the content of the kernel's own file (its time and size before numba 0.68), the
-    argument types, the processor and numba's version, but not by files it imports from. So a kernel calls nothing compiled
-    outside its module and reads no constant from elsewhere; then a new version of posref never meets the old code.
+    The key of numba's cache is the content of the kernel's own file (time and size before numba 0.68), the argument types, the
+    processor and numba's version, but not the files that it imports from. So a kernel calls no compiled function of another
+    module and reads no constant from one; then a new version of posref never uses old code.
     """
     if kernel is None:
         return functools.partial(jit, **options)
@@ -58,7 +58,7 @@ try:
     from numba.core.typed_passes import NativeLowering
 
     class WideLower(Lower):
-        """Asks LLVM for vectors of 512 bits where the processor has them: on many of Intel it prefers 256."""
+        """Makes LLVM use vectors of 512 bits if the processor has them; on many Intel processors it would choose 256."""
 
         def lower_normal_function(self, fndesc):
             super().lower_normal_function(fndesc)
@@ -75,9 +75,9 @@ except (ImportError, TypeError):  # numba has no public option for it: where its
 
 
 class Separate(Compiler):
-    """Compiles under the promise that arguments share no memory that is written: then what grows stays in registers.
+    """Compiles under the promise that written arguments share no memory with others, so sums can stay in registers.
 
-    Vectors are as wide as the processor has.
+    Vectors are as wide as the processor allows.
     """
 
     def define_pipelines(self):
@@ -90,7 +90,7 @@ class Separate(Compiler):
 
 
 def fetch(row):
-    """What numba compiles for a function that in Python does nothing: it asks the memory for what lies AHEAD of `row`."""
+    """The compiled form of a function that does nothing in Python: it prefetches the memory AHEAD bytes after `row`."""
 
     def compiled(row):
         start = row.ctypes.data + AHEAD
@@ -102,7 +102,7 @@ def fetch(row):
 
 @numba.extending.intrinsic
 def _ask(typing_context, address):
-    """The processor's own instruction, for an address in bytes; one that is nobody's does no harm."""
+    """The prefetch instruction of the processor, for an address in bytes; an address outside all memory does no harm."""
 
     def generate(context, builder, signature, arguments):
         function = ir.FunctionType(ir.VoidType(), [ADDRESS, NUMBER, NUMBER, NUMBER])
@@ -115,7 +115,7 @@ def _ask(typing_context, address):
 
 
 def thread_count(function, threads, size):
-    """How many threads to use: `threads`, or as many processors as pay for `size` written bytes if it is None."""
+    """The number of threads: `threads`, or if it is None as many processors as pay off for `size` written bytes."""
     if threads is None:
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return max(1, min(processors, size // BYTES_PER_THREAD))
@@ -137,10 +137,10 @@ def parts(n, count):
 
 
 def run(kernel, calls, threads):
-    """`kernel(*arguments)` for every tuple in `calls`, which write to different cells; a thread that is free takes the next.
+    """Call `kernel(*arguments)` for every tuple in `calls`, which write to different cells. A free thread takes the next call.
 
-    The caller is one of the threads. The others live as long as the call: no state, nothing to shut down, nothing a fork could
-    break. They are the system's own: a ThreadPoolExecutor takes 0.1 to 0.2 ms longer to begin.
+    The caller is one of the threads. The other threads end with this call, so there is no state, nothing to shut down, and
+    nothing that a fork could break. They are started directly: a ThreadPoolExecutor takes 0.1 to 0.2 ms longer to begin.
     """
     workers = min(threads, len(calls)) - 1
     if workers <= 0:
@@ -186,10 +186,10 @@ def run(kernel, calls, threads):
 
 
 def _homes(workers):
-    """The processors that are allowed, and one for each worker to begin on, if possible another than the caller's.
+    """The allowed processors, and for each worker a processor to begin on, if possible not that of the caller.
 
-    A thread first waits for the interpreter lock. Linux may wake it beside the caller and part them only milliseconds later:
-    short work would be done by then. So the caller puts it on another processor; from there the system moves it as it likes.
+    A thread first waits for the interpreter lock. Linux may wake it on the processor of the caller and move it milliseconds
+    later, when short work is already done. So the caller puts it on another processor; then the system may move it freely.
     """
     if _processor is None or _affinity is None:
         return set(), [None] * workers
@@ -199,7 +199,7 @@ def _homes(workers):
 
 
 def _place(thread, home):
-    """The thread, which has not ended, goes to the processor `home`, if there is one and the system lets it."""
+    """Move a running thread to the processor `home`, if there is one and the system allows it."""
     if home is not None:
         words = (ctypes.c_uint64 * (home // WORD + 1))()
         words[home // WORD] = 1 << home % WORD
@@ -207,14 +207,14 @@ def _place(thread, home):
 
 
 def _free(processors):
-    """The calling thread may run on these processors, if any are named and the system lets it."""
+    """Let the calling thread run on these processors, if there are any and the system allows it."""
     with contextlib.suppress(OSError):
         if processors:
             os.sched_setaffinity(0, processors)
 
 
 def floating(function, argument, dtype):
-    """`dtype` is one the kernels compute in: native float32 or float64."""
+    """Require a dtype that the kernels compute in: native float32 or float64."""
     if dtype.char not in "fd" or not dtype.isnative:
         raise TypeError(
             f"{function}: {argument} would have dtype {dtype}; the compiled kernels know float32 and float64; "
@@ -225,8 +225,8 @@ def floating(function, argument, dtype):
 def output(function, argument, out, shape, dtype, *, reads, in_place=False):
     """The array to write to: `out` if it fits, a new one if it is None.
 
-    `reads` maps names to the arrays the kernel reads, none of which may share memory with it, except that with `in_place`
-    the first of them may be `out` itself, cell by cell. Then that array is returned.
+    `reads` maps names to the arrays that the kernel reads. None of them may share memory with `out`, except that with
+    `in_place` the first may be `out` itself, cell by cell; then that array is returned.
     """
     if out is None:
         large = math.prod(shape) * dtype.itemsize >= LARGE
@@ -255,7 +255,7 @@ def output(function, argument, out, shape, dtype, *, reads, in_place=False):
 
 
 def on_a_line(shape, dtype):
-    """An array, not filled, that begins with a line of the cache."""
+    """An array, not filled, whose memory begins at a line of the cache."""
     size, line = math.prod(shape), LINE // dtype.itemsize
     room = np.empty(size + line, dtype)
     start = -room.ctypes.data // dtype.itemsize % line

@@ -1,6 +1,6 @@
-"""What the kernels over all pairs of a query and a key share: their arguments, and how the work is cut.
+"""Shared by all kernels over pairs of a query and a key: their arguments, and how the work is divided.
 
-Such a kernel writes (heads, n_query, n_key), contiguous; leading axes are walked here.
+Such a kernel writes (heads, n_query, n_key), contiguous; this module loops over the leading axes.
 """
 
 import math
@@ -15,7 +15,7 @@ GROUP = 2**23  # bytes of scores and of what is added to them: heads are done in
 
 
 def integers(function, argument, array):
-    """Signed integers as contiguous int64."""
+    """An array of signed integers as contiguous int64."""
     if array.dtype.kind == "O":
         raise TypeError(f"{function}: {argument} has dtype object; the compiled kernels know integers, convert it with .astype")
     return np.ascontiguousarray(array, np.int64)
@@ -33,19 +33,19 @@ def positions(function, query_positions, key_positions):
 
 
 def contiguous(out):
-    """`out` where a kernel may write to it, else an array like it, to be copied by `finish`."""
+    """`out` if it is contiguous, else a new array like it, which `finish` copies to `out`."""
     return out if out.flags.carray else np.empty(out.shape, out.dtype)
 
 
 def finish(out, made):
-    """`out`, holding what was made."""
+    """Return `out`, after copying `made` to it if `made` is another array."""
     if made is not out:
         out[...] = made
     return out
 
 
 def cut(stacks, heads, n_query, threads):
-    """Slices (heads, queries) of one of `stacks` arrays (heads, n_query, n_key), each contiguous, for so many threads.
+    """Slices (heads, queries) that divide one of `stacks` arrays (heads, n_query, n_key) among threads; each is contiguous.
 
     >>> cut(1, 8, 100, 2)[:2]
     [(slice(0, 1, None), slice(0, 100, None)), (slice(1, 2, None), slice(0, 100, None))]
@@ -62,10 +62,11 @@ def cut(stacks, heads, n_query, threads):
 
 
 def stacks(offsets, *arrays):
-    """offsets (n_query, n_key) and arrays (heads, ..) for every index of the axes along which the offsets vary.
+    """offsets (n_query, n_key) and arrays (heads, ..) for every index of the leading axes along which the offsets vary.
 
-    `arrays`, the last of which is the result, have its leading axes and are contiguous, or None; those after the last along
-    which offsets vary are heads. Axes that offsets do not have are missing in front.
+    The last of `arrays` is the result. All of `arrays` have its leading axes and are contiguous, or are None. Axes after the
+    last axis along which the offsets vary are merged into heads. Axes that the offsets do not have
+    are missing in front.
     """
     lead = arrays[-1].shape[:-2]
     axes = (1,) * (len(lead) + 2 - offsets.ndim) + offsets.shape[:-2]
@@ -80,7 +81,7 @@ def _stack(array, at, heads):
 
 
 def work(offsets, threads, *arrays):
-    """Offsets, slices of heads and of queries, and arrays for every piece of the work: those of `stacks`, cut by `cut`."""
+    """(offsets, slice of heads, slice of queries, arrays) for every piece of the work: `stacks`, divided by `cut`."""
     groups = list(stacks(offsets, *arrays))
     for at, *stack in groups:
         for part, rows in cut(len(groups), len(stack[-1]), len(at), threads):
@@ -88,7 +89,7 @@ def work(offsets, threads, *arrays):
 
 
 def groups(lead, size):
-    """Indices of leading axes that take heads of `size` bytes each in groups.
+    """Indices of leading axes that select groups of heads; each head has `size` bytes.
 
     >>> list(groups((2, 3), GROUP // 2))
     [(0, slice(0, 2, None)), (0, slice(2, 3, None)), (1, slice(0, 2, None)), (1, slice(2, 3, None))]
@@ -100,7 +101,7 @@ def groups(lead, size):
 
 
 def part(x, at):
-    """`x` at an index of the leading axes, those it has: an axis that is missing or of length 1 is the same for all.
+    """`x` at an index of the leading axes; an axis that is missing in `x` or has length 1 is broadcast.
 
     >>> part(np.zeros((1, 7, 5, 4)), (3, slice(2, 4))).shape, part(np.zeros((5, 4)), (3, slice(2, 4))).shape
     ((2, 5, 4), (5, 4))
@@ -111,7 +112,7 @@ def part(x, at):
 
 
 def result(function, out, threads, shape, *terms, scale, reads):
-    """The array for scale times the sum of arrays of the dtypes `terms`, that scale as the kernel wants it, and the threads."""
+    """The output array for scale times a sum of terms with these dtypes, the scale in its dtype, and the number of threads."""
     for dtype in terms:
         _machine.floating(function, "a term", dtype)
     dtype = (scale * np.empty(0, np.result_type(*terms))).dtype
@@ -121,11 +122,11 @@ def result(function, out, threads, shape, *terms, scale, reads):
 
 
 def products(lead, *factors, place=None):
-    """For every group of heads its index and x y^T for all `factors` (x, y), whose rows go on for a line that means nothing.
+    """For every group of heads its index and x y^T for all `factors` (x, y); rows are padded by a line of the cache.
 
-    They are numpy's own products, with the threads of its library, done before the kernel begins, in arrays that serve all
-    groups: a kernel reads them from the cache. The first goes to `place`, an array for all heads, if there is one. numpy waits
-    for its slowest thread. Where other work shares the processors, OPENBLAS_NUM_THREADS=1 can be ten times faster.
+    numpy computes the products, with the threads of its library, before the kernel begins. All groups use the same arrays, so
+    a kernel reads them from the cache. The first product goes to `place`, an array for all heads, if it is given. numpy waits
+    for its slowest thread: if other work shares the processors, OPENBLAS_NUM_THREADS=1 can be ten times faster.
     """
     rooms, apart = None, factors if place is None else factors[1:]
     size = sum(x.shape[-2] * y.shape[-2] * np.result_type(x, y).itemsize for x, y in factors)
@@ -140,5 +141,5 @@ def products(lead, *factors, place=None):
 
 
 def _room(heads, n, columns, dtype):
-    """Rows of a round number of bytes would have their columns at the same few places of the cache."""
+    """An array with padded rows: with rows of a round number of bytes, a column would fall on few places of the cache."""
     return np.empty((*heads, n, columns + _machine.LINE // dtype.itemsize), dtype)

@@ -1,11 +1,11 @@
 """ALiBi: attention with linear biases, compiled. The definition is `posref.relative.alibi`.
 
-Attention needs no array of the bias: `fast.attention` takes the `rule`. For positions without gaps a view is made in
-microseconds: `posref.offsets.toeplitz` of slopes (h, 1) times the n_query + n_key - 1 offsets. `bias` writes the matrix out,
-for any positions, bit for bit as the specification does: one difference and one product, each rounded once.
+Attention needs no array of the bias: `fast.attention` takes the `rule`. For positions without gaps, `posref.offsets.toeplitz`
+of slopes (h, 1) times the n_query + n_key - 1 offsets makes a view in microseconds. `bias` writes the whole matrix for any
+positions, bit for bit as the specification does: one difference and one product, each rounded once.
 
-Results are float32 or float64. Integer positions make the specification's float64, whatever the slopes; with dtype=float32, or
-an `out` of float32, that number is rounded once, when it is stored.
+Results are float32 or float64. Integer positions give float64 as in the specification, for all dtypes of slopes; with
+dtype=float32, or an `out` of float32, each number is rounded once more, when it is stored.
 """
 
 import math

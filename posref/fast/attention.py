@@ -1,28 +1,28 @@
 """Attention with a bias by offset, compiled: it streams over the keys. The definition is `posref.attention.attend_by_offset`.
 
-The matrix of scores is never stored: for each block of LANES queries the keys pass in tiles, and maximum, denominator and
-accumulator of every row are carried along (online softmax). Memory is O(n d) for scaled queries and copies of inputs that are
-turned or not contiguous, O(h n) for the bias, and a few tiles a thread. Tiles outside the causal triangle or the window are
-skipped. Queries lie side by side in the vectors. With up to FEW queries, as in a decoding step, keys do, and each key and value
-is read once for the queries of all heads that share it, two at a time; shards of SHARD keys have a State each, and are merged.
-Both ways results do not depend on `threads`.
+The matrix of scores is never stored: for each block of LANES queries the kernel reads the keys in tiles, and keeps the maximum,
+denominator and accumulator of every row (online softmax). Memory is O(n d) for scaled queries and for copies of inputs that are
+rotated or not contiguous, O(h n) for the bias, and a few tiles per thread. Tiles outside the causal triangle or the window are
+skipped. A vector register holds numbers of many queries. With up to FEW queries, as in a decoding step, it holds numbers of
+many keys, and each key and value is read once for all heads that share it, two queries at a time; each shard of SHARD keys has
+its State, and the States are merged. In both cases results do not depend on `threads`.
 
-A NaN among the keys is found where the scores are formed, not by another pass over them. Then `out` was written to.
+A NaN in the keys is found when the scores are computed, not by another pass over the keys. `out` is already changed then.
 
-`partial_by_offset` stops before the division and returns the State that `merge` joins with those of other shards of the keys:
-what ring attention and context parallelism compute on each device. A State is that of `posref.shards`.
+`partial_by_offset` stops before the division and returns a State of `posref.shards`, which `merge` joins with the States of
+other shards of the keys: ring attention and context parallelism compute it on each device.
 
-RoPE. `query_tables` and `key_tables` are the (cos, sin) of `rope.tables` for the rows of q and of k, of one axis or of several;
-rows are turned first, by `fast.rope.rotate`: for arrays of one dtype the result is bit for bit that of
+RoPE. `query_tables` and `key_tables` are the (cos, sin) of `rope.tables` for the rows of q and k, of one axis or of several.
+`fast.rope.rotate` rotates the rows first: for arrays of one dtype the result has the same bits as
 `attend_by_offset(rotate(q, ..), rotate(k, ..), v, ..)`. That expression is the definition; attention itself knows no encoding.
 
 Bias by rule. `bias_rule` (near, before, after) is a bias by offset in fewer numbers. near `(h, 2 r + 1)` has the bias of the
-offsets -r to r; positions are aligned at the end, as for masks. Beyond r the bias goes on in a straight line, with the slopes
+offsets -r to r; positions are aligned at the end, as for masks. Beyond r the bias is linear in the offset, with the slopes
 before `(h,)` for keys before the query and after `(h,)` for keys after it. `fast.alibi.rule` and `fast.t5.rule` make the rules
-of ALiBi and T5. Results are bit for bit those of `bias_by_offset` with the same numbers.
+of ALiBi and T5. Results have the same bits as with `bias_by_offset` and the same numbers.
 
-A call compiles what it needs: without a softcap the kernel has no code for a softcap. No bias is an array without columns, so
-calls with and without a bias use the same kernel.
+A call compiles only what it needs: without a softcap the kernel has no code for a softcap. A missing bias is passed as an array
+without columns, so calls with and without a bias use the same kernel.
 
 Error. Let u be half a unit in the last place (2^-24 or 2^-53), a_ij and m_i the exact weights and maxima of the float inputs,
 n_i the keys that row i sees and T_i <= n_i / TILE + 2 its tiles (n_i / STRETCH + 3 for few queries). To first order in u
@@ -38,8 +38,8 @@ with the query), bias_and_cap, tanh_is_within_four_units, exp_is_within_two_unit
 for each tile, whose differences add up to m_i minus the maximum then), the_division; the_bound_covers_every_operation adds up
 what whole kernels round.
 
-One difference to the specification: results are float32 or float64, for other dtypes there is a TypeError. Inputs of several
-dtypes are all converted to that of the result first.
+One difference to the specification: results are float32 or float64, and other dtypes give a TypeError. Inputs of several
+dtypes are first converted to the dtype of the result.
 
 Proofs, proofs/fast/attention.py: the source of the kernels, with exp and tanh themselves in place of what is compiled for them.
 step_keeps_the_sums: one step of the online softmax, on both branches of its maximum; a_tile_of_any_size, products_of_any_size,
@@ -96,8 +96,8 @@ def attend_by_offset(
 ):
     """Attention with a bias that depends on the offset alone, and masks by rule: `(..., h, n_query, d_v)`.
 
-    Arguments and errors are those of `posref.attention.attend_by_offset`; `bias_rule` makes a bias on the way, `query_tables`,
-    `key_tables` and `layout` turn the rows of q and k first (see above). `out` is the array to write to, not overlapping any
+    Arguments and errors are those of `posref.attention.attend_by_offset`; `bias_rule` is a bias by rule; `query_tables`,
+    `key_tables` and `layout` rotate the rows of q and k first (see above). `out` is the array to write to, which overlaps no
     input; `threads` a number or None to choose by size. ValueError or TypeError for an `out` that does not fit or overlaps, for
     tables without `layout`, and for two biases.
 
@@ -135,9 +135,9 @@ def partial_by_offset(
     """The State of `attend_by_offset` over a shard of the keys: `posref.shards.attend`, streamed.
 
     `q` and `k` are any rows of a longer sequence. `shift` is the position of the first key minus that of the first query, so
-    that causal means j - i + shift <= 0 and a window |j - i + shift| < w; without it the last query and the last key are
-    aligned. `bias_by_offset` has entry j - i + n_query - 1 for row i and column j of this call: of a bias
-    `(h, 2 n - 1)` for the whole sequence it is the slice `[..., n - n_query + shift :][..., : n_query + n_key - 1]`.
+    that causal means j - i + shift <= 0 and a window |j - i + shift| < w. Without `shift` the last query and the last key
+    are aligned. `bias_by_offset` has entry j - i + n_query - 1 for row i and column j of this call. From a bias `(h, 2 n - 1)`
+    of the whole sequence, take the slice `[..., n - n_query + shift :][..., : n_query + n_key - 1]`.
 
     >>> q, k, v = np.ones((1, 1, 1)), np.ones((1, 3, 1)), np.array([[[0.0], [2.0], [4.0]]])
     >>> partial_by_offset(q, k, v, scale=1.0, causal=True, shift=-1)
@@ -148,7 +148,7 @@ def partial_by_offset(
 
 
 def _stream(function, q, k, v, scale, biases, band, rules, turn, divide, out, threads):
-    """The State over the keys, its accumulator divided by the denominator if `divide`."""
+    """The State over the keys; with `divide`, its accumulator is divided by the denominator."""
     name, (causal, window, shift), (row_scale, softcap, sinks) = function.contract.where, band, rules
     bias, rule = biases
     tables = _tables(name, *turn)
@@ -204,14 +204,14 @@ def _stream(function, q, k, v, scale, biases, band, rules, turn, divide, out, th
 
 
 def _turned(x, tables, layout, threads):
-    """`x` rotated; its tables may have more leading axes."""
+    """`x`, rotated; the tables may have more leading axes than `x`."""
     lead = np.broadcast_shapes(x.shape[:-3], tables[0].shape[:-3])
     tables = (table.astype(x.dtype, copy=False) for table in tables)
     return rope.rotate(np.broadcast_to(x, (*lead, *x.shape[-3:])), *tables, layout=layout, threads=threads)
 
 
 def _piece(kernel, q, k, v, bias, out, *rest):
-    """The kernel on a piece of the work, with tiles of its own."""
+    """Run the kernel on a piece of the work, with tiles of its own."""
     heads, n_query, dim = q.shape
     width = v.shape[-1] + -v.shape[-1] % ROWS
     shapes = [(dim * LANES,), ((TILE + 1) * LANES,), (width * LANES,)]
@@ -225,7 +225,7 @@ def _piece(kernel, q, k, v, bias, out, *rest):
 
 
 def _search(function, k, met, maximum, denominator):
-    """ValueError for keys that are not finite: those that were met made a denominator NaN."""
+    """ValueError for keys that are not finite; if the kernel read one, a denominator is NaN."""
     if not all(np.isfinite(x).all() for x in (maximum, denominator, k[..., : met.start, :], k[..., met.stop :, :])):
         if not np.isfinite(k).all():
             raise function.contract.not_finite("k", k)
@@ -236,7 +236,7 @@ def _search(function, k, met, maximum, denominator):
 
 
 def _tables(name, query_tables, key_tables, layout):
-    """The tables by name, for what must not overlap; they need a layout."""
+    """{name: table} for the check that nothing overlaps `out`; ValueError for tables without a layout."""
     tables = {}
     for argument, pair in (("query_tables", query_tables), ("key_tables", key_tables)):
         if pair is not None:
@@ -246,7 +246,7 @@ def _tables(name, query_tables, key_tables, layout):
 
 
 def _rule(name, bias, rule):
-    """The arrays of a rule by name, for what must not overlap; there is one bias."""
+    """{name: array of the rule} for the check that nothing overlaps `out`; ValueError for two biases."""
     if bias is not None:
         raise ValueError(f"{name}: bias_by_offset and bias_rule are given, expected one of them; add the rule to the array")
     if rule[0].shape[1] % 2 == 0:
@@ -258,7 +258,7 @@ def _rule(name, bias, rule):
 
 
 def _band(n_query, n_key, causal, window, shift):
-    """The j - i that may attend, from low to high; the causal triangle and the window are both bands."""
+    """(low, high): the offsets j - i that may attend; the causal triangle and the window are both such bands."""
     everything = n_query + n_key
     reach = everything + abs(shift) if window is None else int(window) - 1
     high = min(0, reach) if causal else reach
@@ -266,7 +266,7 @@ def _band(n_query, n_key, causal, window, shift):
 
 
 def _extended(rule, rows, first, threads):
-    """`rows`, filled with the bias of the offsets first, first - 1, .. by the rule."""
+    """`rows`, filled by the rule with the bias of the offsets first, first - 1, .."""
     shapes = (len(rows), rule[0].shape[1]), len(rows), len(rows)
     rule = [np.array(np.broadcast_to(x, shape), rows.dtype, order="C") for x, shape in zip(rule, shapes, strict=True)]
     calls = [(*(x[part] for x in rule), first, rows[part]) for part in _machine.parts(len(rows), threads)]
@@ -275,18 +275,18 @@ def _extended(rule, rows, first, threads):
 
 
 def _at(x, b):
-    """Entry `b` of the batch of `x` `(.., _, _, _)`, along whose axes of one entry it is broadcast."""
+    """Entry `b` of the batch of `x` `(.., _, _, _)`; leading axes of length 1 are broadcast."""
     lead = x.shape[:-3]
     return x[tuple(i if n > 1 else 0 for n, i in zip(lead, b[len(b) - len(lead) :], strict=True))]
 
 
 def _exp(x):
-    """e^x for x <= 0. Compiled it is one of the two sums below; numba's own is a call for each number.
+    """e^x for x <= 0. The compiled form is one of the two sums below, because numba's own exp is a call for each number.
 
     x = n ln 2 + r with |r| <= ln 2 / 2. The series of e^r ends with r^7 / 7!, for float64 r^13 / 13!: the rest is below
     0.09 u, or 0.04 u. The first part of ln 2 has few bits, so its product with n is exact, and so is the difference by
     cancellation; the second part leaves an error of r below 0.5 u. With the rounded sum it is less than 2 u, fused or not
-    (proofs/mathematics/streaming.py). `python -m tests.release exp` asks every float32 of the range: 1.33 u at most, fused.
+    (proofs/mathematics/streaming.py). `python -m tests.release exp` tests every float32 of the range: 1.33 u at most, fused.
     """
     return np.exp(x)
 
@@ -335,7 +335,7 @@ def _compiled_exp(x):
 
 
 def _tanh(x):
-    """tanh x, compiled (1 - t) / (1 + t) with t = e^(-2 |x|): within 4 u of it, an absolute error.
+    """tanh x. The compiled form is (1 - t) / (1 + t) with t = e^(-2 |x|) and the sign of x; its absolute error is at most 4 u.
 
     t is off by 2 u t, which moves the quotient by at most 4 u t / (1 + t)^2 <= u; the sum, the difference and the quotient
     round by u each, at most.
@@ -355,7 +355,7 @@ def _compiled_tanh(x):
 
 
 def _fetch(row):
-    """Nothing. Compiled it asks the memory for what lies ahead of a row, so that it is there when its turn comes."""
+    """Does nothing in Python; the compiled form prefetches the memory ahead of a row."""
 
 
 numba.extending.overload(_fetch)(_machine.fetch)
@@ -369,7 +369,7 @@ def _cap(x, softcap):
 
 
 def _panel(x, lanes):
-    """How many lanes of `x` are summed in registers at a time: here all lanes, in compiled code as many as fit."""
+    """The number of lanes of `x` that are summed in registers together: here all, in compiled code as many as fit."""
     return lanes
 
 
@@ -381,10 +381,10 @@ def _compiled_panel(x, lanes):
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
 def _multiply(a, x, factor, sums):
-    """sums = factor sums + a x, or sums = a x where factor is empty; factor has a number per lane.
+    """sums = factor sums + a x, or sums = a x if factor is empty; factor has one number per lane.
 
-    x and sums are flat: rows of LANES numbers follow each other. x has a row for every column of a, sums a row for every row
-    of a. Four rows of sums by a panel are in registers.
+    x and sums are flat: their rows of LANES numbers follow each other. x has a row for each column of a, sums a row for each
+    row of a. Four rows of sums, each as wide as a panel, stay in registers.
     """
     last, panel = a.shape[0] - 1, _panel(x, LANES)
     for i in range(0, a.shape[0], ROWS):
@@ -405,10 +405,10 @@ def _multiply(a, x, factor, sums):
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath=False)
 def _extend(near, before, after, first, rows):
-    """rows[h, x] is the bias of the offset first - x.
+    """Set rows[h, x] to the bias of the offset first - x.
 
-    `near` holds the biases of the offsets -reach to reach. From the ends of `near` the bias goes on in a straight line, with
-    the slope `before` for lower offsets and the slope `after` for higher ones.
+    `near` holds the biases of the offsets -reach to reach. Beyond them the bias is linear, with the slope `before` for lower
+    offsets and the slope `after` for higher offsets.
     """
     reach = near.shape[1] // 2
     for h in range(rows.shape[0]):
@@ -420,9 +420,9 @@ def _extend(near, before, after, first, rows):
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
 def _adjust(s, count, softcap, bias, head, start, after, before, denominator):
-    """The score of key c for query r is capped, bias[head, start - c + r] is added, and masked scores become -infinity.
+    """Cap the score of key c for query r, add bias[head, start - c + r], and set masked scores to -infinity.
 
-    Key c is met by lanes after + c to before + c - 1. A score that is not finite makes the denominator NaN.
+    Lanes after + c to before + c - 1 may attend to key c. A score that is not finite makes the denominator NaN.
     """
     for c in range(count):
         row = s[c * LANES : (c + 1) * LANES]
@@ -443,8 +443,8 @@ def _adjust(s, count, softcap, bias, head, start, after, before, denominator):
 def _step(s, count, maximum, denominator):
     """Online softmax: raise the maxima by `count` scores of each lane, make weights of the scores, add them to the denominator.
 
-    denominator e^maximum grows by the sum of e^s. The old maximum is one score more, in row `count`: its weight is the factor
-    that moves sums to the new maximum, the denominator here and the accumulator where the weights times the values are added.
+    denominator e^maximum grows by the sum of e^s. Row `count` holds the old maximum as one more score. Its weight is the factor
+    that rescales old sums to the new maximum: the denominator here, the accumulator where the weighted values are added.
     """
     old = s[count * LANES :]
     for r in range(LANES):
@@ -467,7 +467,7 @@ def _step(s, count, maximum, denominator):
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
 def _attend(q, k, v, bias, out, maximum, denominator, softcap, low, high, first, step, turned, products, sums):
-    """One block in `step` of the (h, n_query / LANES): late blocks first, since they have the most keys under a causal mask."""
+    """Every `step`-th block of (h, n_query / LANES): late blocks first, since they have the most keys under a causal mask."""
     heads, n_query, dim = q.shape
     n_key, width = v.shape[1], v.shape[2]
     group, blocks = heads // k.shape[0], (n_query + LANES - 1) // LANES
@@ -511,7 +511,7 @@ def _score(q, keys, s):
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
 def _meet(s, count, softcap, bias, head, start, after, before, sums, maximum, denominator):
-    """A query has met keys, of which those after to before - 1 may be seen: its new maximum and denominator, and weights."""
+    """Make weights of the scores of a query, which sees keys after to before - 1; return its new maximum and denominator."""
     for c in range(count):
         denominator += s[-1] * s[c]  # 0 or NaN; the compiler may not take it for 0 as it does 0 * s or s - s
     if softcap is not None:
@@ -537,7 +537,7 @@ def _meet(s, count, softcap, bias, head, start, after, before, sums, maximum, de
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
 def _gather(s, values, sums):
-    """sums[r] += s[r] . values. A value is read once for all rows; sums are read and written once for 4 of them."""
+    """sums[r] += s[r] . values. A value is read once for all rows; sums are read and written once for 4 values."""
     count, (rows, width) = len(values), sums.shape
     for c in range(0, count - 3, 4):
         w, x, y, z = values[c], values[c + 1], values[c + 2], values[c + 3]
@@ -561,7 +561,7 @@ def _gather(s, values, sums):
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
 def _attend_few(q, k, v, bias, out, maximum, denominator, softcap, low, high, first, step, s):
-    """One in `step` of the heads and shards of the keys, which pass once for all queries that share them.
+    """Every `step`-th head and shard of the keys; the keys are read once for all queries that share them.
 
     q (h n_query, d); out (shards, h n_query, d_v).
     """

@@ -1,12 +1,12 @@
 """DeBERTa: disentangled attention, compiled. The definition is `posref.relative.deberta`.
 
-The products are the specification's own, of content with content and with the 2K rows; a compiled kernel adds the entry of each
-offset and scales (`posref.fast.entries`), in the specification's order. So `scores` is bit for bit that of the specification.
-Beside the scores, where the first product is made, memory holds the others for one group of heads, (n_query + n_key, 2K)
-numbers per head, and the entries of the keys for 64 queries.
+numpy computes the products, as in the specification: content with content, and content with the 2K rows. A compiled kernel adds
+the entry of each offset and scales (`posref.fast.entries`), in the order of the specification, so `scores` has the same bits.
+The first product is made in the array of the scores. The others need memory for one group of heads, (n_query + n_key, 2K)
+numbers per head, and for the entries of the keys for 64 queries.
 
-Heads are done in groups that stay in the cache: numpy's products with the threads of its library, which keep a processor
-busy for a while after, and the kernel, therefore on one thread unless `threads` says more. Results are float32 or float64.
+Heads are done in groups that stay in the cache. numpy's products use the threads of its library, which stay busy for a while
+afterwards, so the kernel uses one thread unless `threads` says more. Results are float32 or float64.
 """
 
 import numpy as np
@@ -53,6 +53,6 @@ def scores(q, k, q_r, k_r, offsets, *, scale, convention, out=None, threads=None
 
 
 def _ends(rows, form):
-    """delta(j, i) is K + o, "paper", and delta(i, j) is K - o, each with its own ends."""
+    """The Ends for delta(j, i) = K + o (form "paper") or delta(i, j) = K - o."""
     span = rows.shape[-2] // 2
     return entries.Ends(span, 1, -span, span - 1) if form == "paper" else entries.Ends(span, -1, 1 - span, span)

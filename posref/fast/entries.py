@@ -1,10 +1,10 @@
-"""Entries: what relative scores add to the products of queries and keys, one entry of another product for each offset.
+"""Entries: relative scores are q k^T plus, for each offset, one entry of another product; this module adds the entries.
 
-The products are numpy's own, so sums in the specification's order have its bits; that of queries and keys is made where the
-scores will be, if it has their type. Where the offsets of each row ascend by one, as those of contiguous positions do, a
-query's entries lie side by side but for both ends, and are copied instead of looked up. So do a key's along the queries, where
-each row begins one before the row above; they are laid out for many queries at a time, since one alone takes a single number
-of every line of the cache.
+numpy computes the products, so sums in the order of the specification have the same bits. q k^T is made in the array of the
+scores if it has their dtype. If the offsets of each row ascend by one, as with contiguous positions, the entries of a query are
+neighbours, except at both ends of the table, and are copied instead of looked up. The entries of a key are neighbours along
+the queries, if each row begins one offset before the row above. They are copied for many queries at a time, because one query
+uses a single number of every line of the cache.
 """
 
 import math
@@ -20,7 +20,7 @@ FAR = 2**62  # an offset as large is beyond every table, and what is added to it
 
 
 class Ends(NamedTuple):
-    """Where products with a table have the entry of an offset: at base + sign o, with o clipped to low .. high."""
+    """The index of an offset o in products with a table: base + sign o, with o clipped to low .. high."""
 
     base: int
     sign: int
@@ -29,7 +29,7 @@ class Ends(NamedTuple):
 
 
 def add(q, k, index, query_rows, query_ends, key_rows, key_ends, scale, out, threads):
-    """`out`, contiguous, becomes scale (q k^T + q r^T + k r'^T), products with rows r, r' read at their Ends, or left out."""
+    """Write scale (q k^T + q r^T + k r'^T) to the contiguous `out`; the last two are read at their Ends, or left out."""
     first = straight(index)
     laid = first is not None and (key_rows is None or (np.diff(first, axis=-2) == -1).all())
     kernel, index = (_add_straight, first) if laid else (_add, index)
@@ -43,7 +43,7 @@ def add(q, k, index, query_rows, query_ends, key_rows, key_ends, scale, out, thr
 
 
 def calls(content, by_query, by_key, index, query_ends, key_ends, scale, out, n_key, threads):
-    """Arguments of `_add`, or of `_add_straight`, for every piece."""
+    """The kernel (`_add` or `_add_straight`) and its arguments, for every piece of the work."""
     pieces = []
     for at, part, rows, query, key, o, c in _pairs.work(index, threads, by_query, by_key, out, content):
         query, o = (None if x is None else x[part, rows] for x in (query, o))
@@ -67,10 +67,10 @@ def straight(offsets):
 
 @_machine.jit
 def _add(content, by_query, by_key, offsets, query_ends, key_ends, scale, out, row, columns):
-    """out (heads, n_query, n_key), or the content itself if it is None, is scale times the sum of content and, if not None, of
-    by_query and by_key at the offset.
+    """Write scale times content plus the entries of by_query and by_key, if not None, to out (heads, n_query, n_key), or to
+    content if out is None.
 
-    content and by_query (heads, n_query, ..) and by_key (heads, n_key, ..) have more columns than are read.
+    content and by_query (heads, n_query, ..) and by_key (heads, n_key, ..) have more columns than the kernel reads.
     """
     n_query, n_key = offsets.shape
     for i in range(n_query):
@@ -89,10 +89,10 @@ def _add(content, by_query, by_key, offsets, query_ends, key_ends, scale, out, r
                     out[h, i, j] = scale * total
 
 
-# Where no array is made, none need be counted; else numba counts every slice, longer than it takes to lay out a short one.
+# Without _nrt numba counts no references: the kernel makes no array, and counting each slice takes longer than a short copy.
 @_machine.jit(_nrt=False)
 def _add_straight(content, by_query, by_key, first, query_ends, key_ends, scale, out, row, columns):
-    """As `_add`, where the offsets of each row ascend from first[i, 0] on: what is added is laid out along the keys before."""
+    """As `_add`, for offsets that ascend by one in row i from first[i, 0]: entries are first copied to a row over the keys."""
     n_query, n_key = len(first), len(row)
     for h in range(content.shape[0]):
         for i in range(n_query):
@@ -114,7 +114,7 @@ def _add_straight(content, by_query, by_key, first, query_ends, key_ends, scale,
 
 @_machine.jit(_nrt=False)
 def _lay_columns(values, first, ends, rows):
-    """rows[r, j] is the entry of values[j] for the offset first + j - r, whose negative, r - (first + j), ascends along r."""
+    """Set rows[r, j] to the entry of values[j] for the offset first + j - r; its negative, r - (first + j), ascends along r."""
     base, sign, low, high = ends
     for j in range(len(values)):
         _lay_row(values[j], -first - j, (base, -sign, -high, -low), rows[:, j])
@@ -122,7 +122,7 @@ def _lay_columns(values, first, ends, rows):
 
 @_machine.jit(_nrt=False)
 def _lay_row(values, first, ends, row):
-    """row[j] is the entry of `values` for the offset first + j: one and the same before start and from stop on."""
+    """Set row[j] to the entry of `values` for the offset first + j; it is constant before `start` and from `stop` on."""
     base, sign, low, high = ends
     start = min(max(low - first, 0), len(row))
     stop = min(max(high + 1 - first, start), len(row))
@@ -152,7 +152,7 @@ def _reverse(values, row):
 
 @_machine.jit
 def _ascend(offsets):
-    """offsets (n, n_key): offsets[i, j] is offsets[i, 0] + j everywhere, which wraps nowhere."""
+    """Whether offsets (n, n_key) are offsets[i, 0] + j everywhere, and this sum wraps nowhere."""
     for i in range(len(offsets)):
         first, differ = offsets[i, 0], 0  # the bits that differ
         for j in range(offsets.shape[1]):

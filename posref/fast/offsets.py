@@ -1,8 +1,8 @@
 """Offsets: matrices that depend on the offset, compiled. The definition is `posref.offsets`.
 
-`posref.offsets.toeplitz` is the first choice: a view that is made in microseconds, whatever the size. `dense` is
-the same numbers written out, for a consumer that needs them in memory, such as an attention kernel. Both `dense` and
-`gather` copy numbers and compute nothing: bit for bit those of the specification. They are float32 or float64.
+`posref.offsets.toeplitz` is the first choice: it makes a view in microseconds for any size. `dense` writes the same
+numbers to memory, for a consumer that needs them there, such as an attention kernel. `dense` and `gather` copy numbers
+and compute nothing, so the bits are those of the specification. Results are float32 or float64.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ __all__ = ["dense", "gather", "offsets"]
 def dense(by_offset, n_query, n_key, *, out=None, threads=None):
     """T_ij = by_offset[j - i + n_query - 1], written out: `(..., n_query, n_key)` from `(..., n_query + n_key - 1)`.
 
-    What `posref.offsets.toeplitz` shows without storing it; use that if a view will do. `out` is the array to
+    `posref.offsets.toeplitz` gives the same numbers as a view; use it if a view is enough. `out` is the array to
     write to, `threads` a number or None to choose by size. Errors as in the specification; TypeError unless float32 or
     float64; ValueError or TypeError for an `out` that does not fit or overlaps.
 
@@ -80,7 +80,7 @@ def _dense(by_offset, out):
 
 @_machine.jit
 def _gather(by_offset, offsets, lowest, out):
-    """by_offset (heads, 1, m); offsets (n_query, n_key); out (heads, n_query, n_key). A row of offsets serves all heads."""
+    """by_offset (heads, 1, m); offsets (n_query, n_key), the same for all heads; out (heads, n_query, n_key)."""
     heads, n_query, n_key = out.shape
     for i in range(n_query):
         for h in range(heads):
@@ -89,7 +89,7 @@ def _gather(by_offset, offsets, lowest, out):
 
 
 def _dense_calls(stacks, by_offset, out, threads):
-    """Arguments of `_dense`, one of `stacks` arrays in pieces; rows from a to b need the offsets from row b - 1's first on."""
+    """Arguments of `_dense` for the pieces of one of `stacks` arrays; rows a to b - 1 need those from row b - 1's first on."""
     heads, n_query, n_key = out.shape
     return [
         (np.ascontiguousarray(by_offset[part, n_query - rows.stop : n_query - rows.start + n_key - 1]), out[part, rows])

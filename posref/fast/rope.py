@@ -1,12 +1,12 @@
 """RoPE: rotary position embedding, compiled. The definition is `posref.rotary.rope`.
 
-`rotate` and `gradient` are bitwise equal to the specification for the same tables: the kernels only multiply, add and
-subtract, in its order, without fused operations. `tables` forms the angle in float64 whatever the inputs and rounds each
-cosine and sine once to the dtype asked for, so float32 tables keep the phase of float64: within 0.5 + 2^-20 units in the last
-place of the exact value, the same bits on every machine, for angles below 2^31 (`_series`). Of larger angles, and in
-float64, they are the C library's, in float64 one of the two floats around the exact value; the specification has numpy's.
+`rotate` and `gradient` have the same bits as the specification for the same tables: the kernels only multiply, add and
+subtract, in its order, without fused operations. `tables` computes the angle in float64 for all inputs and rounds each cosine
+and sine once to the result's dtype. So float32 tables are within 0.5 + 2^-20 units in the last place of the exact value, with
+the same bits on every machine, for angles below 2^31 (`_series`). For larger angles, and in float64, the C library computes
+them, in float64 as one of the two floats around the exact value; the specification uses numpy.
 
-Results are float32 or float64; other dtypes are a TypeError.
+Results are float32 or float64; other dtypes give a TypeError.
 """
 
 import functools
@@ -72,10 +72,10 @@ def tables(positions, frequencies, *, dtype=None, out=None, threads=None):
 
 @twin(rope.rotate)
 def rotate(x, cos, sin, *, layout, rotary_dim=None, out=None, threads=None):
-    """R(m) x: every pair of features turned by its angle, shape of `x`, dtype by promotion. RoFormer Eqs. (14), (34).
+    """R(m) x: every pair of features rotated by its angle, shape of `x`, dtype by promotion. RoFormer Eqs. (14), (34).
 
-    Arguments and errors are those of `posref.rotary.rope.rotate`, and bit for bit its result.
-    `out` is the array to write to, `x` itself to work in place, and otherwise not overlapping `x`, `cos` or `sin`;
+    Arguments, errors and the bits of the result are those of `posref.rotary.rope.rotate`.
+    `out` is the array to write to: `x` itself, to work in place, or an array that does not overlap `x`, `cos` or `sin`;
     `threads` is a number or None to choose by size. ValueError or TypeError for an `out` that does not fit or overlaps.
 
     >>> x = np.array([[1.0, 2.0, 3.0, 4.0]])
@@ -90,10 +90,10 @@ def rotate(x, cos, sin, *, layout, rotary_dim=None, out=None, threads=None):
 
 @twin(rope.rotate)
 def rotator(x, cos, sin, *, layout, rotary_dim=None):
-    """`rotate` prepared for arrays like these: a function of (x, cos, sin) that gives a new array.
+    """`rotate` prepared for arrays like these: a function of (x, cos, sin) that returns a new array.
 
-    For a few tokens `rotate` spends most of its time on checks. They are made here, once: a call of the function compares type,
-    shape, dtype and memory with those of `x`, `cos` and `sin`. Arrays that differ go to `rotate`, which checks them. Errors are
+    For a few tokens, `rotate` spends most of its time on checks. `rotator` makes these checks once; the function then only
+    compares type, shape, dtype and memory with those of `x`, `cos` and `sin`, and passes other arrays to `rotate`. Errors are
     those of `rotate`.
 
     >>> cos, sin = tables(np.array([7]), frequencies(4))
@@ -126,7 +126,7 @@ def rotator(x, cos, sin, *, layout, rotary_dim=None):
 
 @twin(rope.gradient)
 def gradient(output_gradient, cos, sin, *, layout, rotary_dim=None, out=None, threads=None):
-    """Gradient with respect to `x` of `rotate`: rotation by the negative angle, since R(m)^T = R(-m).
+    """The gradient of `rotate` with respect to `x`: rotation by the negative angle, since R(m)^T = R(-m).
 
     >>> cos, sin = tables(np.array([1]), frequencies(2))
     >>> gradient(np.array([[1.0, 0.0]]), cos, sin, layout="half").round(4)
@@ -137,7 +137,7 @@ def gradient(output_gradient, cos, sin, *, layout, rotary_dim=None, out=None, th
 
 
 def _rotated(name, reads, sin, layout, out, threads):
-    """The first array of `reads`, rotated by the cosines of `reads` and by `sin`."""
+    """The first array of `reads`, rotated by the cosines in `reads` and the sines `sin`."""
     x, cos, _ = reads.values()
     cosine, sine = np.result_type(x, cos), np.result_type(x, sin)  # dtypes of the products, which the specification adds
     _machine.floating(name, "the result", cosine)
@@ -161,24 +161,24 @@ def _rotated(name, reads, sin, layout, out, threads):
 
 
 def _turn_in_place(kernel, x, cos, sin, out):
-    """The kernel on a piece that is written where it is read."""
+    """Run the kernel on a piece that it rotates in place."""
     kernel(None, cos, sin, out)
 
 
 def _turn_past_caches(kernel, x, cos, sin, out):
-    """The kernel on a piece, with a row of its own."""
+    """Run the kernel on a piece, with a row of memory of its own."""
     kernel(x, cos, sin, out, _machine.on_a_line(out.shape[-1:], out.dtype))
 
 
 def _turn_copies(kernel, dtype, x, cos, sin, out):
-    """The kernel on a piece, through contiguous copies: `x` or `out` is strided, or `x` has another dtype."""
+    """Run the kernel on contiguous copies of a piece, because `x` or `out` is strided or `x` has another dtype."""
     turned = np.empty(out.shape, out.dtype)
     kernel(x.astype(dtype, order="C"), cos, sin, turned)
     out[...] = turned
 
 
 def _read(x, out):
-    """The array to rotate: `x`, or `out` where x is None. Compiled it is one of the two, for their types may differ."""
+    """The array to rotate: `x`, or `out` if x is None. Compiled code contains one of the two, since their types may differ."""
     return out if x is None else x
 
 
@@ -227,7 +227,7 @@ def _half(x, cos, sin, out):
 
 @_machine.jit(pipeline_class=_machine.Separate)
 def _interleaved_past_caches(x, cos, sin, out, row):
-    """`_interleaved`, each row by way of `row` (d,), whole lines of the cache, which then go past the caches to `out`."""
+    """As `_interleaved`; each row is made in `row` (d,), and its lines are then written to `out` past the caches."""
     batch, heads, groups, length, dim = out.shape
     pairs = cos.shape[3]
     for b in range(batch):
@@ -247,7 +247,7 @@ def _interleaved_past_caches(x, cos, sin, out, row):
 
 @_machine.jit(pipeline_class=_machine.Separate)
 def _half_past_caches(x, cos, sin, out, row):
-    """`_half`, each row by way of `row` (d,), whole lines of the cache, which then go past the caches to `out`."""
+    """As `_half`; each row is made in `row` (d,), and its lines are then written to `out` past the caches."""
     batch, heads, groups, length, dim = out.shape
     pairs = cos.shape[3]
     for b in range(batch):
@@ -266,10 +266,10 @@ def _half_past_caches(x, cos, sin, out, row):
 
 
 def _fetch(row):
-    """Nothing. Compiled it asks the memory for what lies ahead of a row.
+    """Does nothing in Python; the compiled form prefetches the memory ahead of a row.
 
-    A block has few positions of each head. The processor alone would ask anew for each head, after it has waited for the first
-    lines: an AMD EPYC of the fifth generation took 1.8 times as long.
+    A block has few positions of each head. Without this, the processor starts to prefetch anew for each head, after waiting for
+    its first lines: an AMD EPYC of the fifth generation took 1.8 times as long.
     """
 
 
@@ -277,9 +277,9 @@ numba.extending.overload(_fetch)(_machine.fetch)
 
 
 def _send(source, target):
-    """`target` becomes `source`. Compiled by an instruction that does not first read into the cache what it writes over.
+    """Copy `source` to `target`. The compiled form uses an instruction that does not first read the target into the cache.
 
-    Another thread may see such writes late. It learns of their end by a lock, which waits for them.
+    Another thread may see such writes late. The lock that tells it of the end of the work waits for these writes.
     """
     target[...] = source
 
@@ -295,7 +295,7 @@ def _compiled_send(source, target):
 
 @numba.extending.intrinsic
 def _send_line(typing_context, source, target, i):
-    """The line that begins with entry i, of both."""
+    """Copy the line of the cache that begins with entry i."""
 
     def generate(context, builder, signature, arguments):
         arrays = zip(signature.args[:2], arguments[:2], strict=True)
@@ -317,12 +317,12 @@ def _tables(positions, frequencies, cos, sin):
 
 
 def _cosine_and_sine(x, out):
-    """cos x and sin x for the array `out`. Compiled they are `_series` if it is float32; else a call for each number."""
+    """cos x and sin x, to be stored in `out`. The compiled form uses `_series` for float32, else the C library."""
     return np.cos(x), np.sin(x)
 
 
 def _series(x, out):
-    """cos x and sin x for |x| < 2^31, each off by 2^-44 of itself at most, with no call, so that it vectorises.
+    """cos x and sin x for |x| < 2^31, each with a relative error of at most 2^-44; no function is called, so it vectorises.
 
     x = n pi/2 + r, n whole, |n| < 2^31. The parts of pi/2 have at most 22 bits, but for the last, so n times a part is exact.
     So are the first two differences: x and the parts are multiples of 2^-53 or more, and what is left is below 1, or x is a
@@ -366,7 +366,7 @@ def _contiguous(x, out):
 
 
 def _pieces(x, cos, sin, out, threads, straight):
-    """Arguments of the kernel for every piece: few large ones that need no copy, or as many as keep the copies small."""
+    """The kernel's arguments for every piece: few large pieces if they need no copy, else so many that copies stay small."""
     one = x.ndim > 1 and cos.shape[-2:-1] == x.shape[-2:-1] and all(rows == 1 for rows in cos.shape[:-2])
     if straight and threads == 1 and one:  # table for all rows: the shortest way
         rows = _groups(x.shape[-2])
@@ -380,15 +380,15 @@ def _pieces(x, cos, sin, out, threads, straight):
 
 
 def _groups(positions):
-    """How many groups and positions in each: NEIGHBORS where it divides them; their tables are read once for all heads."""
+    """The number of groups and of positions per group, NEIGHBORS if it divides; a group reads its tables once for all heads."""
     return (positions // NEIGHBORS, NEIGHBORS) if positions % NEIGHBORS == 0 else (1, positions)
 
 
 def _blocks(x, cos, sin, out):
-    """`x` and `out` (..., n, d) as views (batch, heads, n, d), the tables (.., n, pairs) as (batch, n, pairs), in few blocks.
+    """Views in few blocks: `x` and `out` (..., n, d) as (batch, heads, n, d), the tables (.., n, pairs) as (batch, n, pairs).
 
-    Axes along which the tables vary merge into `batch`, those after them, along which they have one entry, into `heads`.
-    Where strides or another order of axes forbid that, the first axis is walked.
+    Axes along which the tables vary are merged into `batch`; later axes, along which the tables have one entry, into `heads`.
+    If strides or the order of axes forbid this, there is a block for each index of the first axis.
     """
     if cos.shape[-2] == 1 < x.shape[-2]:  # one position for all rows: rows are one more axis the tables are broadcast over
         x, out, cos, sin = x[..., None, :], out[..., None, :], cos[..., None, :], sin[..., None, :]
@@ -407,7 +407,7 @@ def _blocks(x, cos, sin, out):
 
 
 def _split(x, cos, sin, out, count):
-    """A block in about `count` pieces, cut along its first axis of more than one entry so that each stays contiguous."""
+    """A block in about `count` pieces, divided along its first axis with more than one entry so that they stay contiguous."""
     if count <= 1:
         yield x, cos, sin, out
         return

@@ -1,13 +1,13 @@
 """Shaw et al.: relative position representations, compiled. The definition is `posref.relative.shaw`.
 
-The products are the specification's own, of the queries with the keys and with the 2k + 1 rows; a compiled kernel adds the
-entry of each offset and scales (`posref.fast.entries`), in the specification's order. So `scores` is bit for bit that of the
-specification, in memory n_query n_key: the first product is made where the scores will be. `attend` adds up the weights of
-each row before it multiplies, (n_query, 2k + 1) numbers per head in the place of (n_query, n_key, d_v): other roundings,
-at most n_key + 2k + 1 additions per number.
+numpy computes the products as in the specification: queries with keys, and queries with the 2k + 1 rows. A compiled kernel adds
+the entry of each offset and scales (`posref.fast.entries`), in the order of the specification, so `scores` has the same bits.
+It needs memory for n_query n_key numbers, because the first product is made in the array of the scores. `attend` first adds
+the weights of each table row, which are (n_query, 2k + 1) numbers per head instead of (n_query, n_key, d_v). This rounds
+differently: at most n_key + 2k + 1 additions per number.
 
-Heads are done in groups that stay in the cache: numpy's products with the threads of its library, which keep a processor
-busy for a while after, and the kernel, therefore on one thread unless `threads` says more. Results are float32 or float64.
+Heads are done in groups that stay in the cache. numpy's products use the threads of its library, which stay busy for a while
+afterwards, so the kernel uses one thread unless `threads` says more. Results are float32 or float64.
 """
 
 import numpy as np
@@ -104,7 +104,7 @@ def _key_query(content, by_query, by_key, offsets, reach, scale, out):
 
 @_machine.jit
 def _sum(weights, offsets, out):
-    """out (heads, n_query, 2 reach + 1), zero before: the weights (heads, n_query, n_key) of each row of a table, added up."""
+    """Add the weights (heads, n_query, n_key) of each table row to out (heads, n_query, 2 reach + 1), which starts as zeros."""
     heads, n_query, n_key = weights.shape
     reach = out.shape[2] // 2
     for i in range(n_query):

@@ -1,8 +1,8 @@
 """T5 bias: one trained number per head and per bucket of offsets, compiled. The definition is `posref.relative.t5`.
 
-Attention needs no array of the bias: `fast.attention` takes the `rule`. For positions without gaps a view is made in
-microseconds: `posref.offsets.toeplitz` of the bias of the n_query + n_key - 1 offsets, table[bucket(offsets)].T. `bias` writes
-the matrix out, for any positions.
+Attention needs no array of the bias: `fast.attention` takes the `rule`. For positions without gaps, `posref.offsets.toeplitz`
+of the bias of the n_query + n_key - 1 offsets, table[bucket(offsets)].T, makes a view in microseconds. `bias` writes the whole
+matrix for any positions.
 
 The specification computes the bias of every offset up to max_distance; beyond max_distance each side has one bucket. The
 kernels copy these numbers and take no logarithm, so the result has the same bits as the specification's.
@@ -52,7 +52,7 @@ def bias(query_positions, key_positions, table, *, max_distance=128, bidirection
 
 @contract(table="one row per bucket, one column per head")
 def rule(table: Numbers[Array, "buckets h"], *, max_distance: Integer = 128, bidirectional: bool):
-    """The bias as the `bias_rule` of `fast.attention.attend_by_offset`: up to max_distance, beyond which it stays.
+    """The bias as the `bias_rule` of `fast.attention.attend_by_offset`: offsets up to max_distance, then it is constant.
 
     >>> near, before, after = rule(np.arange(8.0)[:, None], max_distance=4, bidirectional=True)
     >>> near
@@ -81,7 +81,7 @@ def _by_offset(table, reach, max_distance, bidirectional):
 
 
 def _calls(stacks, by_offset, query, key, out, threads):
-    """Kernels and arguments for one of `stacks` matrices: from the Toeplitz kernel if positions ascend by one."""
+    """Kernels and arguments for one of `stacks` matrices; the Toeplitz kernel if positions ascend by one."""
     reach = by_offset.shape[1] // 2
     if (np.diff(query) == 1).all() and (np.diff(key) == 1).all():
         offsets = key[0] - query[-1] + np.arange(len(query) + len(key) - 1)

@@ -1,10 +1,10 @@
 """Transformer-XL: four terms in two products and a shift, compiled. The definition is `posref.relative.transformer_xl`.
 
-The products are the specification's own; a compiled kernel reads the second one at j - i + n_query - 1, where the specification
-copies it into place, adds and scales in the same order. So `scores` is bit for bit that of the specification.
+numpy computes the two products, as in the specification. A compiled kernel reads the second product at j - i + n_query - 1,
+where the specification makes a shifted copy, and adds and scales in the same order. So `scores` has the same bits.
 
-Heads are done in groups that stay in the cache: numpy's products with the threads of its library, which keep a processor
-busy for a while after, and the kernel, therefore on one thread unless `threads` says more. Results are float32 or float64.
+Heads are done in groups that stay in the cache. numpy's products use the threads of its library, which stay busy for a while
+afterwards, so the kernel uses one thread unless `threads` says more. Results are float32 or float64.
 """
 
 import numpy as np
@@ -21,8 +21,8 @@ __all__ = ["distances", "embeddings", "scores", "visible"]
 def scores(q, k, r, u, v, *, scale, out=None, threads=None):
     """scale ((q_i + u) . k_j + (q_i + v) . r_{i-j}): `(..., h, n_query, n_key)`. Section 3.3.
 
-    Arguments and errors are those of `posref.relative.transformer_xl.scores`, and bit for bit its result: with n_key rows of
-    `r` entries with j > i + mem are exactly 0, to be masked. `out` is the array to write to, `threads` how many threads the
+    Arguments, errors and the bits of the result are those of `posref.relative.transformer_xl.scores`: if `r` has n_key rows,
+    entries with j > i + mem are exactly 0 and must be masked. `out` is the array to write to, `threads` how many threads the
     kernel takes, None for one. TypeError unless the result is float32 or float64; ValueError or TypeError for an `out` that
     does not fit or overlaps.
 
@@ -46,7 +46,7 @@ def scores(q, k, r, u, v, *, scale, out=None, threads=None):
 
 @_machine.jit
 def _bidirectional(content, position, after, scale, out):
-    """content, out (heads, n_query, n_key), may be one; position (heads, n_query, n_query + n_key - 1); after: as `_causal`."""
+    """content and out (heads, n_query, n_key) may be the same; position (heads, n_query, n_query + n_key - 1)."""
     heads, n_query, n_key = out.shape
     for h in range(heads):
         for i in range(n_query):
@@ -57,7 +57,7 @@ def _bidirectional(content, position, after, scale, out):
 
 @_machine.jit
 def _causal(content, position, after, scale, out):
-    """As `_bidirectional`, with n_key columns of position; `after` is how many queries come after these."""
+    """As `_bidirectional`, with n_key columns of position; `after` is the number of queries after these."""
     heads, n_query, n_key = out.shape
     for h in range(heads):
         for i in range(n_query):
@@ -70,7 +70,7 @@ def _causal(content, position, after, scale, out):
 
 
 def _calls(content, position, scale, out, threads):
-    """Arguments of the kernels for every piece."""
+    """The arguments of the kernels for every piece of the work."""
     n_query = out.shape[-2]
     shared = np.empty((n_query, 0))  # there are no offsets that would differ along leading axes
     return [

@@ -1,18 +1,18 @@
-"""Ops: what an implementation can be asked to compute, and the ways it goes wrong. One file a system, found by its name.
+"""Ops: the functions that an implementation can be checked against, and their mistakes. One file per system, found by its name.
 
     alibi = op("alibi.bias")
     alibi.spec(**alibi.make(heads=12, form="signed"))   the right answer, at arguments that distinguish the mistakes
     alibi.mistakes["sign"].bug                          'the distance is query - key'
 
-An op is a public function of the system's file: one of a specification, `bias = t5.bias`, or one that is written with those. An
-implementation receives what stands before the `*`, in that order; what follows are settings. A mistake is a variation of the
-specification's own call: `wrong(f, a)` is what becomes of the specification f at the arguments a. It runs on numbers, on
-numbers that carry their error (`posref.check`) and on symbols (`proofs`). Mistakes that every system with such an argument can
-make are in `common`; a file gives them its own words by naming them: `"starts_at_one": Mistake("position_plus_one").words(..)`.
+An op is a public function of the system's file: a function of a specification, `bias = t5.bias`, or one written with those. An
+implementation receives the parameters before the `*`, in their order; those after it are settings. A mistake is a function
+`wrong(f, a)` that returns a wrong answer, from the specification f and the arguments a. It runs on numbers, on numbers that
+carry their error (`posref.check`) and on symbols (`proofs`). Mistakes that come with an argument, such as `positions`,
+are in `common`. A file names one to give it other words: `"starts_at_one": Mistake("position_plus_one").words(..)`.
 
-To write a mistake: `using(base=500000.0)` other arguments; `result(lambda y: -y)` another use of the result; `inside(alibi,
-"slopes", change)` another function within the specification; `instead(formula)` another formula; `missing()` where it has no
-place. A number that a mistake needs stands in its text, so that it can be redone from the text alone.
+To write a mistake: `using(base=500000.0)` changes arguments; `result(lambda y: -y)` changes the result; `inside(alibi,
+"slopes", change)` replaces a function within the specification; `instead(formula)` is another formula. Call `missing()` where
+the mistake cannot occur. Every number of a mistake stands in its text, so that it can be redone from the text alone.
 """
 
 import difflib
@@ -54,13 +54,13 @@ Wrong = Callable[[Spec, Any], Any]
 
 
 class NotHere(Exception):
-    """The mistake has no place in this op, or not at these arguments."""
+    """The mistake cannot occur in this op, or not at these arguments."""
 
 
 class Arguments(dict[str, Any]):
-    """Arguments by name: `a.base` is `a["base"]`; what varies an argument that is not there has no place.
+    """Arguments by name: `a.base` is `a["base"]`. A name that is not there raises NotHere.
 
-    `by_length` makes the frequencies of a text of so many tokens, where they follow its length.
+    `by_length`, if not None, makes the frequencies for a text of a given number of tokens.
     """
 
     def __init__(self, *values: Any, **named: Any):
@@ -82,11 +82,11 @@ class Arguments(dict[str, Any]):
 
 
 class Mistake(NamedTuple):
-    """One way to be wrong. `wrong` is the variation, or the name of the shared mistake that has these words here.
+    """One way to be wrong. `wrong` is the function, or the name of the shared mistake that gets these words here.
 
-    `bug` is a sentence that says what the implementation does, `effect` what one sees, `remedy` what to write instead,
-    `seen_in` issues. Two of one `kind` are not combined. `only` names the ops that can have it, with their
-    system where others have an op of that name; none are all. `asked` has other words for values of settings.
+    `bug` says what the implementation does, `effect` what a person sees, `remedy` what to write instead, `seen_in` lists
+    issues. Two mistakes of one `kind` are not combined. `only` names the ops that can have the mistake, with their system if
+    several systems have an op of that name; empty means all. `asked` has other words for some values of settings.
     """
 
     wrong: Any
@@ -99,7 +99,7 @@ class Mistake(NamedTuple):
     asked: tuple[tuple[tuple[str, Any], "Mistake"], ...] = ()
 
     def words(self, text: str) -> "Mistake":
-        """With the bug, its effect and the remedy, one line for each; a line that is indented belongs to the line before it.
+        """This mistake with bug, effect and remedy from three lines of text; an indented line continues the line before it.
 
         >>> Mistake("sign").words('''
         ...     the offset has the
@@ -112,22 +112,22 @@ class Mistake(NamedTuple):
         return self._replace(bug=bug, effect=effect, remedy=" ".join(remedy))
 
     def where(self, text: str) -> "Mistake":
-        """With other words for one value of a setting, since what is true of one form need not be true of another. The first
-        line of the text says which value, such as `form=key`.
-        """
+        """This mistake with other words for one value of a setting, since not every form has the same effect. The first line of
+        the text is that value, such as `form=key`."""
         asked, _, words = text.partition("\n")
         setting, _, value = asked.partition("=")
         return self._replace(asked=(*self.asked, ((setting, value), Mistake(None).words(words))))
 
     def at(self, a: Mapping[str, Any]) -> "Mistake":
-        """In the words for these arguments."""
+        """This mistake in the words for these arguments."""
         others = (words for (setting, value), words in self.asked if a.get(setting) == value)
         words = next(others, self)
         return self._replace(bug=words.bug, effect=words.effect, remedy=words.remedy)
 
 
 class Op(NamedTuple):
-    """What can be asked: `spec(**arguments)`. `given` is received; arguments of `make(**settings)` distinguish the mistakes."""
+    """A function to check, `spec(**arguments)`. Implementations receive `given`; the arguments of `make` distinguish the
+    mistakes."""
 
     name: str
     spec: Spec
@@ -145,12 +145,12 @@ class Op(NamedTuple):
 
 
 def missing() -> Any:
-    """The mistake has no place here."""
+    """Say that the mistake cannot occur here: raises NotHere."""
     raise NotHere
 
 
 def using(**change: Any) -> Wrong:
-    """Other arguments: values, or functions of all arguments. It has no place where one of them is no argument."""
+    """The specification with other arguments: values, or functions of all arguments. NotHere if a name is no argument."""
 
     def wrong(f: Spec, a: Arguments) -> Any:
         if not change.keys() <= a.keys():
@@ -162,19 +162,19 @@ def using(**change: Any) -> Wrong:
 
 
 def changing(change: Callable[[Any], Any], *names: str) -> Wrong:
-    """`change(argument)` in the place of each of these arguments."""
+    """The specification with `change(argument)` in place of each of these arguments."""
     return using(**{name: lambda a, n=name: change(a[n]) for name in names})
 
 
 def result(change: Callable[..., Any]) -> Wrong:
-    """Another use of the right result: `change(result)` or `change(result, arguments)`."""
+    """The right result, changed: `change(result)` or `change(result, arguments)`."""
     if _takes_arguments(change):
         return lambda f, a: change(f(**a), a)
     return lambda f, a: change(f(**a))
 
 
 def _takes_arguments(change: Callable[..., Any]) -> bool:
-    """Whether a change takes the arguments too; functions of numpy, which have no signature in old versions, do not."""
+    """Whether a change takes the arguments too. Functions of numpy do not; in old versions they have no signature."""
     try:
         return sum(p.default is p.empty for p in inspect.signature(change).parameters.values()) == 2
     except ValueError:
@@ -182,7 +182,7 @@ def _takes_arguments(change: Callable[..., Any]) -> bool:
 
 
 def instead(formula: Callable[..., Any]) -> Wrong:
-    """Another formula, which takes what it needs by name."""
+    """Another formula, whose parameters are arguments of the op."""
     needed = inspect.signature(formula).parameters
 
     def wrong(f: Spec, a: Arguments) -> Any:
@@ -192,7 +192,7 @@ def instead(formula: Callable[..., Any]) -> Wrong:
 
 
 def inside(module: ModuleType, name: str, change: Callable[..., Any]) -> Wrong:
-    """The same call with another function in the place of `module.name`: `change(right)` or `change(right, arguments)`."""
+    """The specification with another function in place of `module.name`: `change(right)` or `change(right, arguments)`."""
     takes_arguments = _takes_arguments(change)
 
     def wrong(f: Spec, a: Arguments) -> Any:
@@ -211,7 +211,7 @@ def inside(module: ModuleType, name: str, change: Callable[..., Any]) -> Wrong:
 
 
 def both(*wrongs: Wrong) -> Wrong:
-    """Several mistakes at once: each varies what the one before it left."""
+    """Several mistakes at once: each is applied on top of the one before."""
 
     def wrong(f: Spec, a: Arguments) -> Any:
         for each in wrongs:
@@ -236,7 +236,7 @@ def names() -> list[str]:
 
 @cache
 def system(name: str) -> dict[str, Op]:
-    """Every op of a system by its name: the public functions of its file, in their order, those of specifications too.
+    """Every op of a system by its name: the public functions of its file, also those of specifications, in their order.
 
     >>> list(system("alibi"))
     ['slopes', 'shard', 'bias', 'attend']
@@ -256,7 +256,7 @@ def _is_asked(module: ModuleType, f: Spec) -> bool:
 
 
 def _called_as_written(f: Spec) -> Spec:
-    """A function of a specification whose arguments before the `*` are passed by their places."""
+    """A function of a specification, called with its arguments before the `*` by position."""
     parameters = inspect.signature(f)
 
     @wraps(f)
@@ -268,13 +268,13 @@ def _called_as_written(f: Spec) -> Spec:
 
 
 def _nearest(name: str) -> list[str]:
-    """The ops of this name in any system, else the systems whose names are like it."""
+    """The ops of this name in any system; if there are none, the systems with similar names."""
     ops = [f"{each}.{last}" for each in names() for last in system(each) if last == name]
     return ops or difflib.get_close_matches(name.lower(), names(), n=3)
 
 
 def op(name: str) -> Op:
-    """An op by its full name; ValueError naming those of the system if there is none.
+    """An op by its full name. ValueError with the ops of the system if there is no such op.
 
     >>> op("t5.bias").given
     ('query_positions', 'key_positions', 'table')
@@ -304,9 +304,8 @@ def worded(op: Op, a: Mapping[str, Any]) -> Op:
 
 
 def further(op: Op, a: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Mistake]:
-    """Mistakes that are asked after all others: `FURTHER` of the file of the op, of `common` and of attention, and where an op
-    attends, all that attention can do wrong, in the words for these arguments. No vector is made for them.
-    """
+    """Mistakes that are tried after all others, in the words for these arguments: `FURTHER` of attention, of `common` and of
+    the op's file and, if the op attends, all mistakes of attention. No golden vectors are made for them."""
     names = ("attention", "common", op.name.split(".")[0])
     files = [importlib.import_module(f"{__name__}.{name}") for name in names]
     listed = [files[0].MISTAKES] * ("attention" in op.tags) + [getattr(file, "FURTHER", {}) for file in files]
@@ -374,13 +373,13 @@ def _op(module: ModuleType, last: str, f: Spec) -> Op:
 
 
 def _may_have_a_place(mistake: Mistake, f: Spec) -> bool:
-    """Whether f can call the step that a mistake changes: no bias is added where no scores are made."""
+    """Whether f can call the step that a mistake changes: for instance, no bias is added where no scores are computed."""
     module, name = getattr(mistake.wrong, "step", (None, ""))
     return module is None or getattr(module, name) in steps(f)
 
 
 def _of_its_own(module: ModuleType, last: str) -> dict[str, Any]:
-    """`INSIDE`, `SPECTRAL`, `MEANT` and `TURNED` of the file, where the op has an entry, and its tags, with those of `TAGS`."""
+    """The op's entries in `INSIDE`, `SPECTRAL`, `MEANT` and `TURNED` of its file, and its tags, with those of `TAGS`."""
     tables = {field: getattr(module, field.upper(), {}) for field in ("inside", "spectral", "meant", "turned")}
     tags = {"attention": attends(last), "gradient": "gradient" in last, getattr(module, "TAGS", {}).get(last): True}
     found = {field: table[last] for field, table in tables.items() if last in table}
@@ -388,7 +387,7 @@ def _of_its_own(module: ModuleType, last: str) -> dict[str, Any]:
 
 
 def attends(name: str) -> bool:
-    """Whether an op gives outputs of attention, sums of sums: their worst cases are far from what happens."""
+    """Whether an op returns outputs of attention. These are sums of sums, whose errors are far below the worst case."""
     return "attend" in name and "gradient" not in name
 
 

@@ -1,4 +1,4 @@
-"""ALiBi: what an implementation can be asked for, and how it goes wrong."""
+"""ALiBi: the functions to check, and the mistakes that implementations make."""
 
 # Over budget: words for each of the three forms
 
@@ -26,7 +26,7 @@ def attend(q, k, v, query_positions, key_positions, *, heads, max_bias=8, form, 
 
 
 def _slopes(change):
-    """Other slopes wherever they are used: change(right, heads, max_bias)."""
+    """Other slopes in every function that uses them: change(right, heads, max_bias)."""
     return inside(alibi, "slopes", lambda right: lambda heads, *, max_bias: change(right, heads, max_bias))
 
 
@@ -43,7 +43,7 @@ def _between(right, heads, b):
 
 
 def _form(name):
-    """Another form, with an entry for every query as broadcasting gives."""
+    """Another form, repeated for every query by broadcasting."""
 
     def changed(right):
         def bias(queries, keys, slopes, *, form):

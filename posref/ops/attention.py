@@ -1,4 +1,4 @@
-"""Attention: what an implementation can be asked for, and how it goes wrong."""
+"""Attention: the functions to check, and the mistakes that implementations make."""
 
 from functools import partial
 
@@ -24,7 +24,7 @@ def attend_by_offset(q, k, v, bias_by_offset=None, *, scale, causal: bool = True
 
 
 def attend_gradient(output_gradient, q, k, v, bias=None, mask=None, *, scale, of, key_heads=None, causal: bool = False):
-    # causal: no mask is handed in, and the last query stands at the last key
+    # causal: no mask is passed, and the last query is at the last key
     keys = np.arange(k.shape[-2])
     mask = attention.causal_mask(keys[-q.shape[-2] :], keys) if causal else mask
     return entry(attention.attend_gradient(output_gradient, q, k, v, scale=scale, bias=bias, mask=mask), of)
@@ -35,13 +35,13 @@ window_mask = attention.window_mask
 
 
 def chunk_mask(query_positions, key_positions, *, width):
-    # Llama 4: keys of the query's own chunk, up to it
+    # Llama 4: a query sees the keys of its own chunk, up to itself
     return _one_chunk(query_positions, key_positions, width) & attention.causal_mask(query_positions, key_positions)
 
 
 def prefix_mask(prefixes, n, padding_mask=None):
-    # PaliGemma: of n tokens the first of each text, as many as `prefixes` says, see each other; what follows is causal.
-    # No token sees padding, where `padding_mask` is False; a text begins at its first token
+    # PaliGemma: the first `prefixes` tokens of each text see each other; later tokens are causal.
+    # No token sees padding, where `padding_mask` is False; a text begins at its first token that is no padding
     places = np.arange(n)
     seen = attention.causal_mask(places, places) | _both(_in_prefix(prefixes, n, padding_mask))
     return seen if padding_mask is None else seen & padding_mask[:, None, :]
@@ -53,7 +53,7 @@ def _in_prefix(prefixes, n, padding_mask):
 
 
 def block_mask(blocks, *, width=None):
-    # Gemma 3: tokens of one image see each other, -1 is text, which is causal; a window ends both, and only backward
+    # Gemma 3: tokens of one image see each other; text, -1, is causal; a window limits both, only backward
     places = np.arange(len(blocks))
     seen = attention.causal_mask(places, places) | _one_image(blocks)
     if width is None:
@@ -97,7 +97,7 @@ MEANT = {"prefix_mask": lambda a: True if a.padding_mask is None else a.padding_
 
 
 def _scores(change):
-    """Other scores: change(right, q, k, given) with the keywords given."""
+    """Other scores: change(right, q, k, given), with the keywords in `given`."""
     return inside(attention, "scores", lambda right: lambda q, k, **given: change(right, q, k, given))
 
 
@@ -132,7 +132,7 @@ def _with_sinks(change):
 
 
 def _empty_rows(number):
-    """A number for every weight of a row without keys; with a sink it would be the sink's."""
+    """One number for every weight of a row without visible keys; NotHere with sinks, which have that weight."""
 
     def change(right, s, mask, sinks):
         empty = ~mask.any(axis=-1, keepdims=True) if sinks is None else missing()
@@ -172,7 +172,8 @@ def _sink_without_exp(right, s, mask, sinks):
 
 
 def _over_queries(right, s, mask, sinks):
-    """Every column sums to 1, also one that is masked whole, with -1e9; a sink belongs to rows."""
+    """Softmax over queries: every column sums to 1, even a fully masked one, by -1e9. NotHere with sinks, which belong to
+    rows."""
     masked = s if mask is None else np.where(mask, s, -1e9)
     return np.swapaxes(right(np.swapaxes(masked, -1, -2)), -1, -2) if sinks is None else missing()
 
@@ -199,7 +200,7 @@ def _tiled(right):
 
 
 def _whole_tiles(a):
-    """The mask without the keys beyond the last whole tile of 64."""
+    """The mask without the keys after the last whole tile of 64."""
     n = a.k.shape[-2]
     if n < 64 or n % 64 == 0:
         missing()
@@ -208,7 +209,7 @@ def _whole_tiles(a):
 
 
 def _causal(shift):
-    """The rows of a causal mask moved by shift(query_positions, key_positions)."""
+    """A causal mask whose rows are moved by shift(query_positions, key_positions)."""
     return Mistake(inside(attention, "causal_mask", lambda right: lambda i, j: right(i + shift(i, j), j)), kind="mask")
 
 
@@ -226,7 +227,7 @@ def _window(change):
 
 
 def _ahead(change):
-    """Another side ahead, where the window has one of its own."""
+    """Another width ahead of the query, if the window has its own width there."""
     return lambda a: missing() if a.get("ahead") is None or a.causal else change(a)
 
 
@@ -239,7 +240,7 @@ def _backward(right, i, j, width):
 
 
 def _without_the_row_sum(f, a, diagonal=False):
-    """ds = a da, or a (1 - a) da: the sum over the other keys of the row is left out."""
+    """ds = a da, or a (1 - a) da: the sum over the other keys of a row is left out."""
     if a.get("of") not in ("q", "k", "bias") or (a.of == "k" and a.k.shape[:-2] != a.q.shape[:-2]):
         missing()
     k, v = (attention.with_heads_of(a.q, x) for x in (a.k, a.v))
@@ -250,7 +251,7 @@ def _without_the_row_sum(f, a, diagonal=False):
 
 
 def _of_one_head(f, a):
-    """Of the heads that share a key only the first has a gradient."""
+    """Of the heads that share a key, only the first gives a gradient."""
     if a.get("of") not in ("k", "v") or a.k.ndim < 3 or a.q.shape[-3] == a.k.shape[-3]:
         missing()
     first = np.arange(a.q.shape[-3]) % (a.q.shape[-3] // a.k.shape[-3]) == 0
@@ -528,7 +529,7 @@ MISTAKES = {
 
 
 def _scaled(number):
-    """Another scale; not where it is 1, or half or double the right one: these have plainer words."""
+    """Another scale; NotHere if it is 1, or half or twice the right scale, which are mistakes of their own."""
 
     def scale(a):
         made = number(a.q.shape[-1], a.q.shape[-3] if a.q.ndim > 2 else missing(), a.scale)
@@ -542,7 +543,7 @@ def _positioned(**change):
 
 
 def _forgotten_keys(right, a):
-    """The weights of the forward pass, those of keys beyond a triangle at key 0 left out."""
+    """The weights of the forward pass without the keys beyond a causal triangle that starts at key 0."""
     if not a.get("causal"):
         missing()
     return lambda s, mask=None, *rest: np.where(np.tri(*s.shape[-2:]) > 0, right(s, mask, *rest), 0)
@@ -571,7 +572,7 @@ def _both(flags):
 
 
 def _padded(change):
-    """Another prefix mask of padded texts: change(causal mask, tokens of the prefix, those from column 0 on, tokens, keys)."""
+    """Another prefix mask of padded texts: change(causal, prefix, prefix counted from column 0, tokens, tokens as keys)."""
 
     def wrong(f, a):
         tokens = a.padding_mask if a.padding_mask is not None else missing()
@@ -586,7 +587,7 @@ def _in_int16(p):
 
 
 def _int16_sums(sums):
-    """A window of positions in int16, whose ends, sums(query, key, width, keys ahead), wrap too."""
+    """A window of positions in int16, whose limits sums(query, key, width, ahead) wrap too."""
 
     def wrong(f, a):
         i, j = a.query_positions[..., :, None], a.key_positions[..., None, :]

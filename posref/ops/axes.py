@@ -1,4 +1,4 @@
-"""RoPE over several axes: what an implementation can be asked for, and how it goes wrong."""
+"""RoPE over several axes: the functions to check, and the mistakes that implementations make."""
 
 # Over budget: grids, sections and orders, and the axes of released models
 
@@ -24,7 +24,7 @@ def rotate(x, coordinates, *, dim, base=10000.0, frequencies=None, axis, order=N
 
 
 def _numbers(name, given, dim):
-    """Whole numbers from 0, one for each pair, and no more of them than pairs."""
+    """An array of integers from 0 to dim/2 - 1, one per pair. ValueError for anything else."""
     found = np.array(given)
     if found.shape != (dim // 2,) or found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= dim // 2:
         raise ValueError(
@@ -57,7 +57,7 @@ def _other_leftover(a):
 
 
 def _same_frequencies(a):
-    """Every axis has the frequencies of the first pairs, once more."""
+    """Every axis uses the frequencies of the first pairs again."""
     axis = np.array(a.axis)
     count = max(np.count_nonzero(axis == each) for each in set(axis.tolist()))
     return np.arange(len(axis)) % count * (len(axis) // count) if count < len(axis) else missing()
@@ -69,7 +69,7 @@ def _natural(a):
 
 
 def _coordinates(s):
-    """Of a text with pictures: as many axes as the pairs read, a row of three, coarser and shuffled."""
+    """Coordinates of a text with pictures, one column per axis: rows of three tokens, coarser and shuffled."""
     n, axis = np.arange(s.n_key), _numbers("axis", s.axis, s.dim)
     return np.stack([n // 3, n % 3, n * 2 % 5, n * 3 % 4][: axis.max() + 1], axis=-1)
 
@@ -91,7 +91,7 @@ def _numbered(order):
 
 
 def _sections(order):
-    """The sections with their sizes in another order."""
+    """The sections in another order, each with its own size."""
 
     def change(axis):
         return np.repeat(order, np.bincount(axis)[[*order]]) if axis.max() == 2 else missing()
@@ -101,7 +101,7 @@ def _sections(order):
 
 
 def _geometric(w):
-    """Whether frequencies are the powers of one number, from 1 on."""
+    """Whether frequencies are the powers 1, r, r^2, .. of one number r below 1."""
     return bool(len(w) > 2 and (w > 0).all() and np.allclose(w, w[1] ** np.arange(len(w)), rtol=1e-6, atol=0) and w[1] < 1)
 
 
@@ -112,7 +112,8 @@ def _of_the_whole_width(a):
 
 
 def _of_its_part(a):
-    """For each axis the frequencies of a rotation as wide as its own part, from 1 on; the base is that of the whole width."""
+    """For each axis, the frequencies 1, .. of a rotation with the width of its own part; the base is that of the whole
+    width."""
     w, axis = rope.frequencies(a.dim, a.base) if a.frequencies is None else a.frequencies, np.array(a.axis)
     if not _geometric(w) or len(set(axis.tolist())) < 2:
         missing()
@@ -121,7 +122,7 @@ def _of_its_part(a):
 
 
 def _base(base):
-    """Geometric frequencies from 1 on with another base."""
+    """Geometric frequencies 1, r, r^2, .. with another base."""
 
     def wrong(f, a):
         w = rope.frequencies(a.dim, a.base) if a.frequencies is None else a.frequencies
@@ -149,7 +150,7 @@ def _angle(a, axis, index):
 
 
 def _of_features(spread):
-    """Each feature reads an axis of its own: spread(axes of the pairs, pairs)."""
+    """Each feature reads its own axis: spread(axes of the pairs, number of pairs)."""
 
     def wrong(f, a):
         axis, half = np.sort(np.array(a.axis)), a.dim // 2
@@ -164,7 +165,7 @@ def _of_features(spread):
 
 
 def _two_layouts(pairs, tables):
-    """Pairs of one layout with full-width tables of another, each by the layout asked for."""
+    """Pairs of one layout with full-width tables of another; both layouts are functions of the one asked for."""
 
     def wrong(f, a):
         angle = _angle(a, np.array(a.axis), np.arange(a.dim // 2))
@@ -227,7 +228,7 @@ MISTAKES = {
 
 
 def _squares(f, a):
-    """The grid as squares: `(rows of squares, columns of squares, merge, merge, 2)`."""
+    """The grid as `(rows of squares, columns of squares, merge, merge, 2)`."""
     return f(**a).reshape(a.height // a.merge, a.width // a.merge, a.merge, a.merge, 2)
 
 

@@ -1,7 +1,7 @@
-"""Mistakes of kernels that read a text in chunks and carry a state from chunk to chunk; gated, delta and retention share them.
+"""Chunks: mistakes of kernels that read a text in chunks and carry a state between chunks, for gated, delta and retention.
 
 c are the running sums of the log gates of a chunk. Outputs read the state before the chunk times exp(c_i), and the tokens of
-the chunk times exp(c_i - c_j). The state after the chunk is the state before times exp(c_last), and tokens times
+the chunk times exp(c_i - c_j). The state after the chunk is the state before it times exp(c_last), plus the tokens times
 exp(c_last - c_j).
 """
 
@@ -19,7 +19,7 @@ SHORT = 2, *CHUNKS  # sizes of chunks of which a text has several
 
 
 class Chunk(NamedTuple):
-    """A chunk: what its tokens write, the running sums of its gates, and what was before it."""
+    """A chunk: queries and keys, what its tokens write, the running sums of its gates, and the states before it."""
 
     q: Any
     k: Any
@@ -32,25 +32,26 @@ class Chunk(NamedTuple):
 
 
 def _read(x, within=None, before=None):
-    """The outputs of a chunk; `within` and `before` stand for the sums that weigh its tokens and the state before it."""
+    """The outputs of a chunk; `within` and `before` replace the sums that weigh its tokens and the state before it."""
     within, before = (x.sums if each is None else each for each in (within, before))
     return _memory.pairs(x.q, x.k, within) @ x.written + (np.exp(before) * x.q) @ x.state
 
 
 def _after(x, last=None, keys=None):
-    """The state after a chunk; `last` stands for the sum of all its log gates, `keys` for the keys with their decay."""
+    """The state after a chunk; `last` replaces the sum of all its log gates, `keys` replaces the decayed keys."""
     last = x.sums[..., -1:, :] if last is None else last
     keys = np.exp(last - x.sums) * x.k if keys is None else keys
     return np.swapaxes(np.exp(last), -1, -2) * x.state + np.swapaxes(keys, -1, -2) @ x.written
 
 
 def _ended_at(token):
-    """The decay to the end is read at another token; a chunk of one token has no other."""
+    """The state after a chunk, with the total decay read at another token; right if the chunk has one token."""
     return lambda x: _after(x, x.sums[..., token, None, :] if x.sums.shape[-2] > 1 else None)
 
 
 def _with_the_first(x, times):
-    """The outputs of a chunk, where what is left of the first state is that state times a number; the first chunk is right."""
+    """The outputs of a chunk in which the first state counts `times` its value, not its decayed value. The first chunk is
+    right."""
     return (
         _read(x)
         if x.state is x.first
@@ -59,7 +60,7 @@ def _with_the_first(x, times):
 
 
 def _new_values(k, v, beta, gates, state):
-    """What the delta rule writes."""
+    """The values that the delta rule writes."""
     w, u = delta.wy_form(k, v, beta[..., 0], gates)
     return u - w @ state
 
@@ -69,7 +70,7 @@ def _recalled_undecayed(k, v, beta, gates, state):
 
 
 def _in_chunks(size, read=_read, after=_after, short=None, write=_new_values):
-    """The op by chunks of `size` tokens, or in one for size 0, with another step; `short` is that of a shorter last chunk."""
+    """The op by chunks of `size` tokens (0: one chunk) with another step; `short` is the step for a shorter last chunk."""
 
     def wrong(f, a):
         n = a.k.shape[-2]
@@ -94,7 +95,7 @@ def _in_chunks(size, read=_read, after=_after, short=None, write=_new_values):
 
 
 def _kind(name, only, *, sizes=(0, *SHORT), **change):
-    """A function that takes the words of a mistake and makes it for chunks of each size; for size 0 the text is one chunk."""
+    """A function that makes, from the words of a mistake, the mistake for each chunk size; size 0 means one chunk."""
     called = {size: (name + f"_{size}" * (size > 0), f" of {size} tokens" * (size > 0)) for size in sizes}
     return lambda words: {
         each: Mistake(_in_chunks(size, **change), only=only).words(f"by chunks{tokens}: {words.strip()}")

@@ -1,4 +1,4 @@
-"""Mistakes that any implementation with such an argument can make, found by its name: no system forgets them."""
+"""Common: mistakes that any implementation with an argument of some name can make. Every system has them automatically."""
 
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,26 +19,26 @@ OTHER_LAYOUT |= {f"{read}_to_{written}": f"{written}_to_{read}" for read, writte
 
 
 def count(positions: Any) -> np.ndarray:
-    """0, 1, 2, .. in the place of positions."""
+    """0, 1, 2, .. in place of positions."""
     return np.broadcast_to(np.arange(positions.shape[-1]), positions.shape)
 
 
 def per_head(positions: Any, x: Any) -> Any:
-    """Positions `(batch, n)` beside x `(batch, heads, n, d)` get an axis for the heads; others are as they are."""
+    """Positions `(batch, n)` get an axis for the heads if x is `(batch, heads, n, d)`; other positions are unchanged."""
     return positions[:, None] if x.ndim == 4 and positions.shape == (x.shape[0], x.shape[2]) else positions
 
 
 def transformed(rows: np.ndarray, kernel: np.ndarray) -> np.ndarray:
-    """What a convolution by Fourier transforms of N rows rounds: each of log2 N steps of three transforms, by u |x| |kernel|.
+    """The rounding of a convolution by Fourier transforms of N rows: log2 N steps of three transforms, each u |x| |kernel|.
 
-    A transform keeps norms, so that the error of a step is as large at every row as the largest rows make it.
+    A transform keeps norms, so the error of a step at every row is as large as the largest rows make it.
     """
     norms = np.sqrt((rows**2).sum(axis=-2, keepdims=True) * (kernel**2).sum(axis=-1))
     return 3 * np.log2(rows.shape[-2] + kernel.shape[-1]) * norms
 
 
 def rounded(x: Any, bits: int) -> Any:
-    """To so many significant bits; a number with error rounds itself, a symbol and a complex number have no bits.
+    """x rounded to this many significant bits. A number with error rounds itself; symbols and complex numbers raise NotHere.
 
     >>> rounded(np.array([257.0, 0.1]), 8)
     array([2.56000000e+02, 1.00097656e-01])
@@ -52,7 +52,7 @@ def rounded(x: Any, bits: int) -> Any:
 
 
 def wrapped(x: Any, bits: int) -> Any:
-    """As signed whole numbers of so many bits, which begin again at the lowest after the highest.
+    """x as signed integers of this many bits: after the highest integer comes the lowest.
 
     >>> wrapped(np.array([-1, 127, 128]), 8)
     array([  -1,  127, -128])
@@ -63,7 +63,7 @@ def wrapped(x: Any, bits: int) -> Any:
 
 
 class _Angles(np.ndarray[Any, Any]):
-    """Positions on their way to cosines and sines: what meets them, what they become and the waves have few `bits`."""
+    """Positions that become cosines and sines: factors that meet them, products, and the waves are rounded to `bits`."""
 
     bits: tuple[int, ...] = (53, 53, 53)
     waves: tuple[list[Any], ...] = ()  # the list where cosines and sines are noted
@@ -103,7 +103,7 @@ def _on_the_way(p: Any, bits: tuple[int, ...], waves: tuple[list[Any], ...]) -> 
 
 
 def _whose_waves_round(y: Any, bits: int) -> Any:
-    """A number with error whose cosines and sines have so many bits."""
+    """A number with error whose cosines and sines are rounded to this many bits."""
     kind = type(y)
 
     def computed(self: Any, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
@@ -115,7 +115,7 @@ def _whose_waves_round(y: Any, bits: int) -> Any:
 
 
 def _angles_in_few_bits(own: int, *bits: int) -> Wrong:
-    """Positions, what is multiplied with them, angles, and cosines and sines in few bits, where an op takes these of them."""
+    """Positions, frequencies, angles, and cosines and sines in few bits, if the op computes cosines or sines of positions."""
 
     def wrong(f: Any, a: Any) -> Any:
         waves: list[Any] = []
@@ -134,13 +134,13 @@ CHUNKS = 4, 16, 32, 64  # tokens, as kernels read a text
 
 
 def in_texts(form: Callable[..., Any], boundaries: Any, *arrays: Any, **told: Any) -> Any:
-    """Outputs of `form` for packed texts, each from an empty state: text m in rows boundaries[m] .. boundaries[m + 1] - 1."""
+    """Outputs of `form` for packed texts, each from an empty state. Text m is rows boundaries[m] .. boundaries[m + 1] - 1."""
     texts = [[x[..., first:last, :] for x in arrays] for first, last in itertools.pairwise(boundaries)]
     return np.concatenate([form(*text, **told).output for text in texts], axis=-2)
 
 
 def in_16_bits(bf16: Mapping[str, Mistake], **wrong: Wrong) -> dict[str, Mistake]:
-    """Mistakes of bfloat16 in float16, with what they are there."""
+    """Mistakes of bfloat16 as mistakes of float16, with the effects that they have there."""
     return {
         name.replace("bf16", "f16"): bf16[name]._replace(
             wrong=change,
@@ -173,7 +173,7 @@ def _positions(names: list[str]) -> dict[str, Mistake]:
 
 
 def of_all(names: Sequence[str], mistake: Mistake) -> Mistake:
-    """A mistake whose `wrong` changes one array of positions, as a mistake in all of these arguments."""
+    """A mistake whose `wrong` changes one array of positions, made in all of these arguments."""
     return mistake._replace(wrong=changing(mistake.wrong, *names), kind="positions")
 
 
@@ -198,7 +198,7 @@ def _left_aligned(a: Any) -> np.ndarray:
 
 
 def _by_offset(compare: Callable[[Any], Any]) -> Wrong:
-    """A mask by key position - query position."""
+    """A mask that compares key position - query position."""
 
     def change(a: Any) -> Any:
         seen = compare(a.key_positions[..., None, :] - a.query_positions[..., :, None])
@@ -208,7 +208,7 @@ def _by_offset(compare: Callable[[Any], Any]) -> Wrong:
 
 
 def of_the_first(name: str, axis: int) -> Wrong:
-    """The first entry along an axis of an argument is used for all entries; no mistake where the axis has one entry."""
+    """The first entry along an axis of an argument, used for all entries; NotHere if the axis has one entry."""
 
     def first(x: Any) -> Any:
         return np.broadcast_to(np.take(x, [0], axis), x.shape) if x.ndim >= -axis and x.shape[axis] > 1 else missing()
@@ -217,7 +217,7 @@ def of_the_first(name: str, axis: int) -> Wrong:
 
 
 def _scores(change: Callable[..., Any]) -> Wrong:
-    """Other scores where a bias is added."""
+    """Other scores where a bias is added; NotHere without a bias."""
 
     def changed(right: Callable[..., Any]) -> Callable[..., Any]:
         def scores(q: Any, k: Any, *, scale: Any, bias: Any = None, **rest: Any) -> Any:
@@ -229,24 +229,24 @@ def _scores(change: Callable[..., Any]) -> Wrong:
 
 
 def entry(gradients, of):
-    """The gradient of one argument, by its name."""
+    """The gradient of the argument `of`."""
     _require.choice("ops", "of", of, gradients._fields)
     return getattr(gradients, of)
 
 
 def summed_as(gradient, x):
-    """The gradient by an input that was broadcast: the sum over the axes that it does not have."""
+    """The gradient of an input that was broadcast: the sum over the axes that the input lacks."""
     return gradient.sum(axis=tuple(range(gradient.ndim - x.ndim)))
 
 
 def last_wins(gradient, offsets, lowest, m):
-    """`offsets.scatter_rows` that assigns where it is to add: of several entries for one row the last stays."""
+    """`offsets.scatter_rows` that assigns instead of adding: of several entries for one row the last one stays."""
     same = offsets[..., None] - lowest == np.arange(m)
     later = np.cumsum(same[..., ::-1, :], axis=-2)[..., ::-1, :]
     return np.where(same & (later == 1), gradient[..., None], 0).sum(axis=-2)
 
 
-# a mask that the specification makes itself, left out
+# the mask that the specification makes itself is left out
 UNMASKED = inside(
     attention, "softmax", lambda right: lambda s, mask=None, *rest: right(s, None, *rest) if mask is not None else missing()
 )
@@ -353,7 +353,7 @@ EVERY_POSITION = {  # `wrong` changes one array of positions
 
 
 def _offsets(change: Callable[[Any], Any]) -> Wrong:
-    """Other offsets, with the queries where they are: query by query, where the result has a row for each."""
+    """Other offsets from each query, computed query by query; NotHere if the result does not have a row per query."""
 
     def wrong(f: Any, a: Any) -> Any:
         if "offsets" in a:
@@ -366,7 +366,7 @@ def _offsets(change: Callable[[Any], Any]) -> Wrong:
 
 
 def _query(a: Any, i: int, n: int, change: Callable[[Any], Any]) -> Any:
-    """The arguments with one of n queries, and its keys at changed offsets from it."""
+    """The arguments with one of n queries, and with its keys at changed offsets."""
     rows = ("q", "mask", "score_gradient")
     alone = {name: x[..., i : i + 1, :] for name, x in a.items() if name in rows and np.shape(x)[-2:-1] == (n,)}
     query = a.query_positions[..., i : i + 1]
@@ -377,7 +377,7 @@ def _in_float16(offsets: Any) -> Any:
     return rounded(offsets, 11).astype(np.int64) if (abs(offsets) <= 65504).all() else missing()
 
 
-# what goes wrong with distances alone; no vector is made for them, since positions of the same kind go wrong alike
+# mistakes of distances only; they have no golden vectors, since mistakes of positions have the same kinds of effects
 OFFSETS = {
     "f16_offsets": Mistake(_offsets(_in_float16), kind="positions").words("""
         offsets are held in float16, which rounds to 11 significant bits
@@ -391,7 +391,7 @@ OFFSETS = {
 
 
 def capped(n: int) -> Mistake:
-    """Distances beyond n taken for n."""
+    """The mistake that distances beyond n become n."""
     return Mistake(_offsets(lambda o: np.clip(o, -n, n)), kind="positions").words(f"""
         distances beyond {n} become {n}: the table is too short and the index is clamped
         Right in short texts; in long ones all far keys are at one distance.
@@ -399,13 +399,13 @@ def capped(n: int) -> Mistake:
 
 
 def of_some(name: str, names: Sequence[str], mistake: Mistake) -> dict[str, Mistake]:
-    """One mistake in all of these arguments, and in each alone; `wrong` changes one array of positions."""
+    """A mistake in all of these arguments, and in each alone; its `wrong` changes one array of positions."""
     sets = {name: names} | ({f"{name}_of_{one}": [one] for one in names} if len(names) > 1 else {})
     return {key: of_all(some, mistake) for key, some in sets.items()}
 
 
 def ends(n: int, names: Sequence[str]) -> dict[str, Mistake]:
-    """Positions that end before n, or wrap there."""
+    """The mistakes that positions end before n, or wrap at n."""
     last = Mistake(lambda p: np.minimum(p, n - 1)).words(f"""
         positions beyond {n - 1} become {n - 1}: the table is too short and the index is clamped
         Right until {n - 1}, then all positions are one.
@@ -525,7 +525,7 @@ GROUPS = {  # by the arguments that an op needs for these mistakes
 
 
 def _in_the_other_layout(name: str) -> Wrong:
-    """One argument alone rotated in the other layout."""
+    """Only the argument `name` is rotated in the other layout."""
 
     def changed(right: Callable[..., Any], a: Any) -> Callable[..., Any]:
         layouts = lambda x, layout: OTHER_LAYOUT[layout] if x is a[name] else layout  # noqa: E731
@@ -535,7 +535,7 @@ def _in_the_other_layout(name: str) -> Wrong:
 
 
 def _written_in_place(x, halves, first, read, written):
-    """Two halves of x, functions of the members of its pairs; `first` is written into x before the other half is computed."""
+    """Both halves of x, computed from the members of its pairs; half `first` overwrites x before the other is computed."""
     found = list(halves)
     found[first] = halves[first](*pairing.split(x, read))
     index = np.arange(x.shape[-1])
@@ -560,7 +560,8 @@ def _rotated_in_place(first: int) -> Wrong:
 
 
 def _waves_in_place(first: int, apart: bool) -> Wrong:
-    """Sines and cosines in the array of the angles, which stand there twice: in the pairs of the layout, or of the other."""
+    """Sines and cosines that overwrite the array of the angles, which has each angle twice: in pairs of the layout, or, if
+    `apart`, of the other layout."""
 
     def changed(right: Callable[..., Any], a: Any) -> Callable[..., Any]:
         def encode(positions: Any, frequencies: Any, *, layout: Any) -> Any:
@@ -577,7 +578,7 @@ def _waves_in_place(first: int, apart: bool) -> Wrong:
     return inside(sinusoidal, "encode", changed)
 
 
-# half of a result is written into an array that is still read
+# half of a result overwrites an array that is still read
 IN_PLACE = {
     "in_place": Mistake(_rotated_in_place(0)).words("""
         b' = a' sin + b cos with the new a': the first member of a pair is overwritten before the second is computed
@@ -626,7 +627,7 @@ ANGLES_IN_16_BITS = {
 
 
 def _cut_at(row: Callable[[int], int]) -> Wrong:
-    """One more boundary, at row(number of tokens)."""
+    """One more boundary between texts, at row(number of tokens)."""
 
     def wrong(f: Any, a: Any) -> Any:
         name = next((name for name in ("boundaries", "lengths") if isinstance(a.get(name), np.ndarray)), None) or missing()

@@ -1,4 +1,4 @@
-"""Complex Order: what an implementation can be asked for, and how it goes wrong."""
+"""Complex Order: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 
@@ -41,12 +41,12 @@ ARRAYS = {
 
 
 def _wave(change):
-    """Other arguments of the wave."""
+    """The wave with other arguments."""
     return inside(complex_order, "encode", lambda right: lambda m, r, w, p: right(*change(m, r, w, p)))
 
 
 def _score(formula):
-    """Another product of q and the transposed k."""
+    """Another product of q and the transpose of k."""
     return inside(complex_order, "scores", lambda right: lambda q, k: formula(q, np.swapaxes(k, -1, -2)))
 
 

@@ -1,4 +1,4 @@
-"""Short convolution: what an implementation can be asked for, and how it goes wrong."""
+"""Short convolution: the functions to check, and the mistakes that implementations make."""
 
 # Over budget: padding is masked, packed and put on both sides
 
@@ -11,13 +11,13 @@ from posref.state import convolution
 
 
 def convolve(x, kernel, bias, state, padding_mask=None):
-    """The convolved features; `state` is the last width - 1 rows of an earlier text, and rows of padding are read as 0."""
+    """The convolved features. `state` is the last width - 1 rows of the earlier text; rows of padding are read as 0."""
     x = x if padding_mask is None else np.where(padding_mask[..., None], x, 0)
     return convolution.causal(x, kernel, bias, state=state).output
 
 
 def packed(x, kernel, bias, boundaries):
-    """The convolved features of texts one after the other, text m in rows boundaries[m] .. boundaries[m + 1] - 1."""
+    """The convolved features of packed texts. Text m is rows boundaries[m] .. boundaries[m + 1] - 1."""
     return in_texts(convolution.causal, boundaries, x, kernel=kernel, bias=bias)
 
 
@@ -41,7 +41,7 @@ ARRAYS = {
 
 
 def _padding(s):
-    """Two rows of padding: in front of the first text, behind the second, none in the third, and so on."""
+    """False at two rows of padding: before the first text, after the second, nowhere in the third, and so on."""
     text, row = np.arange(s.batch)[:, None] % 3, np.arange(s.n_key)
     return (row >= 2 * (text == 0)) & (row < s.n_key - 2 * (text == 1))
 
@@ -50,20 +50,20 @@ ARRAYS["padding_mask"] = _padding
 
 
 def _shifted(f, a):
-    """The rows of one token earlier."""
+    """The convolution of rows that are one token older."""
     rows = np.concatenate([a.state, a.x], axis=-2)
     oldest = np.concatenate([0 * rows[..., :1, :], rows[..., : a.state.shape[-2] - 1, :]], axis=-2)
     return f(**a | {"x": rows[..., a.state.shape[-2] - 1 : -1, :], "state": oldest})
 
 
 def _token_twice(a):
-    """Taps for rows that are one token newer, of which the last is the token itself."""
+    """Taps for rows that are one token newer: the last kept row is then the token itself."""
     oldest, kept, newest, own = 0 * a.kernel[:, :1], a.kernel[:, :-2], a.kernel[:, -2:-1], a.kernel[:, -1:]
     return np.concatenate([oldest, kept, newest + own], axis=-1) if newest.size else missing()
 
 
 def _one_row_behind(f, a):
-    """A cache of `width` rows, of which the first width - 1 are read."""
+    """The first width - 1 rows of a cache of `width` rows."""
     return f(**a | {"state": np.concatenate([0 * a.state[..., :1, :], a.state[..., :-1, :]], axis=-2)})
 
 
@@ -100,7 +100,7 @@ MISTAKES = {
 
 
 def _padded_on_both_sides(left):
-    """So many zeros in front as left(width - 1) says, the others after the text; no state."""
+    """left(width - 1) zeros before the text and the other zeros after it, without a state."""
 
     def wrong(f, a):
         rows = a.state.shape[-2]
@@ -115,7 +115,7 @@ def _padded_on_both_sides(left):
 
 
 def _masked(change):
-    """Another use of the padding mask: change(convolved, x, rows of tokens), where convolved(x) knows no mask."""
+    """Another use of the padding mask: change(convolved, x, tokens), where convolved(x) ignores the mask."""
 
     def wrong(f, a):
         tokens = a.padding_mask[..., None] if a.padding_mask is not None else missing()
@@ -161,6 +161,6 @@ SCORES = "it mixes each token with the tokens before it, in front of attention"
 
 
 def _head(t):
-    """Attention on words that a convolution went over."""
+    """Attention on words after a convolution."""
     y = convolution.causal(t.x, t.parameter(t.dim, 4)).output
     return t.attended(*t.projected(y))

@@ -1,4 +1,4 @@
-"""CoPE: what an implementation can be asked for, and how it goes wrong."""
+"""CoPE: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ positions = cope.positions
 
 
 def scores(q, k, table, mask, *, scale, convention):
-    """Entries that are masked have no meaning, and are 0 here."""
+    """The scores; masked entries have no meaning and are 0 here."""
     return mask * cope.scores(q, k, table, mask, scale=scale, convention=convention)
 
 

@@ -1,4 +1,4 @@
-"""DeBERTa: what an implementation can be asked for, and how it goes wrong."""
+"""DeBERTa: the functions to check, and the mistakes that implementations make."""
 
 # Over budget: three models with conventions of their own, three terms, and gradients
 
@@ -65,7 +65,7 @@ ARRAYS = {
 
 
 def _position_to_position(right):
-    """The fourth term of the paper, q_r . k_r, added."""
+    """The scores plus the fourth term of the paper, q_r . k_r."""
 
     def scores(q, k, q_r, k_r, offsets, *, scale, convention):
         if q_r is None or k_r is None:
@@ -116,7 +116,7 @@ def _steps_f32(n, mid, max_position):
 
 
 def _to(length):
-    """The logarithm ends at a length; the offsets are clipped as they should be."""
+    """The logarithm ends at `length` instead of max_position; offsets are clipped correctly."""
 
     def log_bucket(offsets, *, buckets, max_position, source):
         far, mid = max_position - (source == "microsoft"), buckets // 2
@@ -140,7 +140,7 @@ def _keys_follow(right):
 
 
 def _other(right):
-    """The other of two conventions, where `right` is asked for."""
+    """The other one of two conventions; NotHere if the convention asked for is not in `right`."""
     return using(
         convention=lambda a: {"released": "paper", "paper": "released"}[a.convention if a.convention in right else missing()]
     )
@@ -249,7 +249,8 @@ MISTAKES = {
 
 
 def _decoder(start, following):
-    """Another decoder: start(hidden, positions) is the first query and the keys, following(query, positions) a later query."""
+    """Another decoder: start(hidden, positions) gives the first query and the keys, following(query, positions) each later
+    query."""
 
     def decoder(layer, hidden, positions, *, steps, convention):
         query, keys = start(hidden, positions) if convention == "released" else missing()

@@ -1,4 +1,4 @@
-"""Decomposed positions: what an implementation can be asked for, and how it goes wrong."""
+"""Decomposed positions: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def _between(size, axis):
     return lambda s: decomposed.rows(*[np.divmod(np.arange(6), 3)[axis]] * 2, query_size=size, key_size=size)
 
 
-# A place of at most m is rounded three times; the result changes by the difference of two rows for each place.
+# A place of at most m is rounded three times; per unit of place the result changes by the difference of two rows.
 INSIDE = {"resize": lambda a: len(a.table) * abs(np.diff(a.table, axis=0)).max(axis=0, initial=0)}
 ARRAYS = {
     "query_places": lambda s: np.arange(s.query_size),
@@ -109,7 +109,7 @@ SCORES = {"decomposed": ("one", "row + column", "one", "row + column")}
 
 
 def _head(t):
-    """Rows of eight, on a grid as large as the text that was trained."""
+    """Words in rows of eight, on a grid as large as the trained text."""
     sizes, places = (-(-t.trained // 8), 8), np.divmod(t.positions - t.start, 8)
     tables = [t.parameter(2 * size - 1, t.dim) for size in sizes]
     between = [decomposed.rows(x, x, query_size=size, key_size=size) for x, size in zip(places, sizes, strict=True)]

@@ -1,4 +1,4 @@
-"""Decoupled RoPE: what an implementation can be asked for, and how it goes wrong. Its parts arrive turned."""
+"""Decoupled RoPE: the functions to check, and the mistakes that implementations make. Its rotary parts arrive rotated."""
 
 import numpy as np
 
@@ -21,14 +21,14 @@ def attend(q, q_turned, k, k_turned, v, mask=None, *, scale, key_heads=None):
 
 
 def _each_by_its_width(f, a):
-    """The scale is by the joint width; the ratio of the roots of the widths goes into each query."""
+    """Each product scaled by its own width; `scale` has the joint width, which the queries correct."""
     widths = a.q.shape[-1], a.q_turned.shape[-1]
     content, turned = (np.sqrt(sum(widths) / width) for width in widths)
     return f(**a | {"q": content * a.q, "q_turned": turned * a.q_turned})
 
 
 def _of_the_content(a):
-    """The scale of the content's width alone."""
+    """The scale of the content's width only."""
     return a.scale * np.sqrt((a.q.shape[-1] + a.q_turned.shape[-1]) / a.q.shape[-1])
 
 

@@ -1,4 +1,4 @@
-"""Delta rule: what an implementation can be asked for, and how it goes wrong."""
+"""Delta rule: the functions to check, and the mistakes that implementations make."""
 
 # Over budget: a state in two layouts, shared heads, three places of gates, and the WY form
 
@@ -16,7 +16,7 @@ unit = delta.unit
 
 
 def attend(q, k, v, beta, log_gates, state, *, scale, state_layout):
-    """What is read; queries and keys may have fewer heads than values. `state` is what an earlier text left."""
+    """The outputs. Queries and keys may have fewer heads than values; `state` is the state after an earlier text."""
     q, k = (attention.with_heads_of(v, x) for x in (q, k))
     return delta.recurrent(q, k, v, beta, log_gates, scale=scale, state_layout=state_layout, state=state).output
 
@@ -28,7 +28,7 @@ def remember(k, v, beta, log_gates, state, *, state_layout):
 
 
 def packed(q, k, v, beta, log_gates, boundaries, *, scale):
-    """What is read in texts one after the other, text m in rows boundaries[m] .. boundaries[m + 1] - 1; here in chunks."""
+    """The outputs for packed texts, computed by chunks. Text m is rows boundaries[m] .. boundaries[m + 1] - 1."""
     q, k = (attention.with_heads_of(v, x) for x in (q, k))
 
     def form(q, k, v, log_gates, beta, **told):
@@ -44,7 +44,7 @@ def wy(k, v, beta, log_gates):
 
 
 def _keys(s, tag):
-    """Of about the norm 1: with longer keys the bounds of rounding grow from token to token."""
+    """Keys with a norm of about 1: with longer keys the bounds of rounding grow from token to token."""
     return painted((s.batch, s.get("key_heads") or s.heads, s.n_key, s.head_dim), tag) / 2 ** np.ceil(np.log2(s.head_dim) / 2)
 
 
@@ -62,7 +62,7 @@ ARRAYS = {
 
 
 def _by_turns(turn):
-    """The recurrence with another turn, turn(state, f, k, v, b), token by token."""
+    """The recurrence token by token with another step, turn(state, f, k, v, b)."""
 
     def wrong(f, a):
         if "state" not in a:
@@ -88,7 +88,7 @@ def _tiled(a, name):
 
 
 def _ungated(which):
-    """The WY form with gates in one half alone."""
+    """The WY form with gates in only one of its two halves."""
 
     def wrong(k, v, beta, log_gates):
         gated, plain = (delta.wy_form(k, v, beta, g) for g in (log_gates, 0 * log_gates))
@@ -98,7 +98,7 @@ def _ungated(which):
 
 
 def _one_step(k, v, beta, log_gates):
-    """A series that is cut after its first term."""
+    """The WY form as a series that ends after its first term."""
     c = np.cumsum(log_gates, axis=-2)
     rows = beta[..., None] * np.concatenate([np.exp(c) * k, v], axis=-1)
     return rows - beta[..., None] * (_memory.pairs(k, k, c) * (1 - np.eye(k.shape[-2], dtype=int))) @ rows
@@ -183,7 +183,7 @@ MISTAKES = {name: OF_GATES[name] for name in TAKEN.split()} | {
 
 
 def _square(turn):
-    """A recurrence with another step, which needs keys and values of the same width."""
+    """A recurrence with another step, for keys and values of the same width."""
     return Mistake(
         _by_turns(lambda s, f, k, v, b: turn(s, f, k, v, b) if k.shape[-1] == v.shape[-1] else missing()),
         only="attend remember",
@@ -212,7 +212,7 @@ SCORES = "its attention weights are not a softmax of scores"
 
 
 def _head(t):
-    """The weights of values, from values that are the tokens' own; keys in the future have none."""
+    """The weights of the values, read from values that are unit vectors per token; later keys have no weight."""
     n = len(t.x)
     q, k, v = t.projected(t.x)
     k, beta = delta.unit(k, eps=1e-6), 1 + np.tanh(t.x @ t.parameter(t.dim))

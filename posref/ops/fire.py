@@ -1,4 +1,4 @@
-"""FIRE: what an implementation can be asked for, and how it goes wrong."""
+"""FIRE: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 

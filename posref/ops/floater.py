@@ -1,4 +1,4 @@
-"""FLOATER: what an implementation can be asked for, and how it goes wrong."""
+"""FLOATER: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 
@@ -24,7 +24,7 @@ def _wave(t, p):
 
 ARRAYS = {
     "start": lambda s: painted((s.batch, 2), 1) / 4,
-    # to 2 at most: errors of this wave grow with the time, and from 5 on are larger than its numbers
+    # times up to 2: the errors of this wave grow with time, and from 5 on exceed its values
     "times": lambda s: (np.arange(s.n_key) / 4 + (np.arange(s.n_key) > 2) / 8) * min(1, 8 / s.n_key),
 }
 

@@ -1,4 +1,4 @@
-"""FoPE: what an implementation can be asked for, and how it goes wrong."""
+"""FoPE: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ def rotate(x, positions, cos_coefficients, sin_coefficients, *, dim, base=10000.
 
 
 def _coefficients(tag):
-    """The step-eye plus noise, as wide as what is kept."""
+    """The step-eye plus noise, as wide as the number of kept frequencies."""
 
     def made(s):
         kept = len(fope.frequencies(s.dim, s.base, length=s.length))
@@ -36,12 +36,12 @@ NAMES = "cos_coefficients", "sin_coefficients"
 
 
 def _both(change):
-    """Other coefficients, C and S alike."""
+    """Both coefficients, C and S, changed in the same way."""
     return changing(change, *NAMES)
 
 
 def _turning(right, a):
-    """Tables in which the pairs that should stand still have the frequencies of RoPE."""
+    """Tables in which the pairs that should not turn have the frequencies of RoPE."""
 
     def tables(positions, *given, **words):
         cos, sin = right(positions, *given, **words)

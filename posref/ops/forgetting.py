@@ -1,4 +1,4 @@
-"""Forgetting attention: what an implementation can be asked for, and how it goes wrong."""
+"""Forgetting attention: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ ARRAYS = {
 
 
 def _one_token_early(log_gates, form):
-    """The key's own gate instead of the query's."""
+    """The gates from the key to the token before the query: the key's own gate instead of the query's."""
     c = np.cumsum(log_gates, axis=-1) - log_gates
     return -c[..., None, :] if form == "key" else c[..., :, None] - c[..., None, :]
 

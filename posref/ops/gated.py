@@ -1,4 +1,4 @@
-"""Gated linear attention: what an implementation can be asked for, and how it goes wrong."""
+"""Gated linear attention: the functions to check, and the mistakes that implementations make."""
 
 # Over budget: a family of released rules (GLA, Mamba-2, its gates), with a state in two layouts and packed texts
 
@@ -19,7 +19,7 @@ def bounded_log_gates(x, a_log, bias, *, lower_bound=-5.0):
 
 
 def attend(q, k, v, log_gates, state, *, scale, state_layout):
-    """What is read; queries and keys may have fewer heads than values. `state` is what an earlier text left."""
+    """The outputs. Queries and keys may have fewer heads than values; `state` is the state after an earlier text."""
     q, k = (attention.with_heads_of(v, x) for x in (q, k))
     return gated.recurrent(q, k, v, log_gates, scale=scale, state_layout=state_layout, state=state).output
 
@@ -31,29 +31,29 @@ def remember(k, v, log_gates, state, *, state_layout):
 
 
 def packed(q, k, v, log_gates, boundaries, *, scale):
-    """What is read in texts one after the other, text m in rows boundaries[m] .. boundaries[m + 1] - 1; here in chunks."""
+    """The outputs for packed texts, computed by chunks. Text m is rows boundaries[m] .. boundaries[m + 1] - 1."""
     q, k = (attention.with_heads_of(v, x) for x in (q, k))
     return in_texts(gated.chunked, boundaries, q, k, v, log_gates, scale=scale, state_layout="kv", chunk=2)
 
 
 def _keeping(s):
-    """1 for the heads that keep their state over hundreds of tokens, 0 for the others: every other head."""
+    """1 for every other head, which keeps its state over hundreds of tokens; 0 for the rest."""
     return np.arange(s.heads)[:, None, None] % 2
 
 
 def _value_width(s):
-    """That of keys, and twice that in long texts."""
+    """The width of values: that of keys, or twice that in long texts."""
     return s.head_dim * (1 + (s.n_key > 128))
 
 
 def _gates(s):
-    """Down to -2, and some from -14 to -16; about -0.001 in the heads that keep."""
+    """Log gates down to -2, and some from -14 to -16; about -0.001 in the heads of `_keeping`."""
     x = -abs(painted((s.batch, s.heads, s.n_key, s.head_dim if s.features else 1), 8))
     return np.where(_keeping(s), x / 1024, np.where(x < -1.75, 8 * x, x))
 
 
 def _before(s, tag):
-    """The state before the first token, in its layout."""
+    """The state before the first token, in the layout asked for."""
     rows = s.head_dim, _value_width(s)
     return painted((s.batch, s.heads, *(rows[::-1] if s.get("state_layout") == "vk" else rows)), tag)
 
@@ -78,7 +78,7 @@ def _later(gates):
 
 
 def _on_the_values(f, a):
-    """The recurrence with the gates of the features of keys along those of values."""
+    """The recurrence with the gates of key features applied to value features."""
     if "state" not in a or not a.k.shape[-1] == a.v.shape[-1] == a.log_gates.shape[-1] > 1:
         missing()
     state, rows, k = np.swapaxes(a.state, -1, -2) if a.state_layout == "vk" else a.state, [], attention.with_heads_of(a.v, a.k)
@@ -94,7 +94,7 @@ def _cumulated_in_bf16(a):
 
 
 def _mask_without_decay(f, a):
-    """The tokens of one chunk, which is the text, and what was before it."""
+    """The text as one chunk: its tokens without decay, plus what the state before it gives."""
     return f(**a | {"log_gates": 0 * a.log_gates, "state": 0 * a.state}) + f(**a | {"v": 0 * a.v})
 
 
@@ -225,7 +225,7 @@ SCORES = "its attention weights are not a softmax of scores"
 
 
 def _head(t):
-    """Scores of keys in the future are not read."""
+    """The scores; those of later keys are not used."""
     q, k, v = t.projected(t.x)
     gates = gated.log_gates(t.x @ t.parameter(t.dim), t.parameter(1), t.parameter(1))
     scores = t.scale * (q @ k.T) * np.exp(forgetting.bias(gates[None], form="difference")[0])

@@ -1,4 +1,4 @@
-"""Hierarchical positions: what an implementation can be asked for, and how it goes wrong."""
+"""Hierarchical positions: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ ARRAYS = {
 
 
 def _rows(formula):
-    """Another row for every position m: formula(u, m, n, alpha, table) with n trained rows and base vectors u."""
+    """Another row for each position m: formula(u, m, n, alpha, table), with n trained rows and base vectors u."""
 
     def wrong(f, a):
         n = a.table.shape[0]

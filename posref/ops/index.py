@@ -1,4 +1,4 @@
-"""The index itself: what an implementation can be asked for, and how it goes wrong."""
+"""The index itself: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ def steps(length, *, denominator):
 
 
 def _spread(s):
-    """Positions all over the length, from 0 on, out of order."""
+    """Positions over the whole length, from 0 on, out of order."""
     length = s.get("length", 64)
     return np.arange(s.batch * s.n_key).reshape(s.batch, s.n_key) * (length * 5 // 13 + 1) % length
 

@@ -1,4 +1,4 @@
-"""Indexer: what an implementation can be asked for, and how it goes wrong."""
+"""Indexer: the functions to check, and the mistakes that implementations make."""
 
 # Over budget: six ops, those of two released models: scores, selection, and compressed keys with their places
 
@@ -13,7 +13,7 @@ from posref.rotary import rope
 
 
 def scores(q, k, weights, query_positions, key_positions, *, rotary_dim=4, base=10000.0, layout, scale, rotated="first"):
-    # rotated: which features of a head turn, the first as in DeepSeek V3.2 or the last as in V4
+    # rotated: which features of a head are rotated, the first as in DeepSeek V3.2 or the last as in V4
     def turned(x, positions):
         tables = rope.tables(per_head(positions, x), rope.frequencies(rotary_dim, base))
         return rope.rotate(_rotary_first(x, rotary_dim, rotated), *tables, layout=layout, rotary_dim=rotary_dim)
@@ -42,13 +42,13 @@ def unfinished_mask(query_positions, key_positions, *, rate=4):
 
 
 def _rotary_first(x, rotary_dim, rotated):
-    """Queries and keys with the same order of features have the same products."""
+    """The rotated features first. Queries and keys with the same order of features have the same products."""
     _require.choice("ops.indexer", "rotated", rotated, ("first", "last"))
     return x if rotated == "first" else np.concatenate([x[..., -rotary_dim:], x[..., :-rotary_dim]], axis=-1)
 
 
 def _without_ties(s):
-    """Scores of which no two in a row are equal: which of equal scores is selected first is a convention."""
+    """Scores without two equal ones in a row: which of equal scores is selected first is a convention."""
     n = np.arange(s.batch * s.n_query * s.n_key)
     return ((40503 * n % 2**16 - 2**15) / 2**12).reshape(s.batch, s.n_query, s.n_key)
 
@@ -71,7 +71,7 @@ def _linear(f, a):
 
 
 def _block_0_has_one_before(f, a):
-    """Zeros with the gate 0 stand in front of block 0, and take their share of its softmax."""
+    """Before block 0 stand zeros with gate 0, which take a share of its softmax."""
     zeros = 0 * a.x[..., :1, :, :]
     longer = {name: np.concatenate([zeros, a[name]], axis=-3) for name in ("x", "gates")}
     longer["gates"] = np.concatenate([zeros - a.bias, a.gates], axis=-3)
@@ -235,7 +235,7 @@ SCORES = "it selects keys for another attention; its scores are ReLUs of rotated
 
 
 def _head(t):
-    """The scores of one indexer head with the weight 1, where the attention's own scores would stand."""
+    """The scores of one indexer head with weight 1, in place of the attention's own scores."""
     q, k, v = t.projected(t.x)
     cos, sin = rope.tables(t.positions, rope.frequencies(t.dim))
     q, k = (rope.rotate(y, cos, sin, layout="half") for y in (q, k))

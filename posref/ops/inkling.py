@@ -1,4 +1,4 @@
-"""Inkling: what an implementation can be asked for, and how it goes wrong."""
+"""Inkling: the functions to check, and the mistakes that implementations make."""
 
 from functools import partial
 
@@ -33,12 +33,12 @@ ARRAYS = {
 
 
 def _in(name, change):
-    """change(right, ..) in the place of `right`, the function `name` of the specification."""
+    """`change(right, ..)` in place of the specification's function `name`."""
     return inside(inkling, name, lambda right: partial(change, right))
 
 
 def _columns(change):
-    """Another column of P, and another band: column, seen = change(distance, extent)."""
+    """Another column of P and another band: column, seen = change(distance, extent)."""
 
     def bias(right, states, profiles, queries, keys):
         column, seen = change(-relative.offsets(queries, keys)[..., None, :, :], profiles.shape[-1])

@@ -1,8 +1,8 @@
-"""Layers: every system in one head of attention, on the same words and weights, so that systems can be compared.
+"""Layers: every system in one attention head, on the same words and weights, so that systems can be compared.
 
-`_head(t)` of a system's ops file takes a `Text` and gives its scores `(n, n)`, before the softmax, and its output `(n, d)`.
-What the system has to learn it asks from the text, which counts it. A file whose weights are no softmax of scores has
-`_weights(t)` too, and one that is defined for causal attention alone says `CAUSAL = True`.
+`_head(t)` in a system's ops file takes a `Text` and returns the scores `(n, n)` before the softmax, and the output `(n, d)`.
+Trained parameters come from the text, which counts them. A file whose weights are not a softmax of scores also has
+`_weights(t)`, and a file whose system is defined for causal attention only has `CAUSAL = True`.
 """
 
 import importlib
@@ -20,7 +20,7 @@ LAYOUT: pairing.Layout = "interleaved"
 
 
 class Text(NamedTuple):
-    """Words `x (n, d)` that follow `start` others, the three projections, and for how many positions there was training."""
+    """Words `x (n, d)` at positions from `start` on, the three projections, and the number of trained positions."""
 
     x: Array
     weights: tuple[Array, Array, Array]
@@ -46,22 +46,22 @@ class Text(NamedTuple):
         return self.dim**-0.5
 
     def parameter(self, *shape: int) -> Array:
-        """Trained numbers of a shape: between -1 and 1, in no order, the same in every text."""
+        """Trained numbers of this shape: between -1 and 1, in no order, the same in every text."""
         first, count = sum(self.learned) + 1, int(np.prod(shape))
         self.learned.append(count)
         values = np.sin(12.9898 * np.arange(first, first + count) ** 2)
         return numbers(values.reshape(shape), self.number)
 
     def projected(self, x: Array) -> Any:
-        """Queries, keys and values of vectors."""
+        """The queries, keys and values of x."""
         return tuple(x @ w for w in self.weights)
 
     def added(self, p: Array) -> Scored:
-        """Attention on words to which p was added."""
+        """Attention on words to which p is added."""
         return self.attended(*self.projected(self.x + p))
 
     def turned(self, frequencies: Array) -> Scored:
-        """Attention with queries and keys turned."""
+        """Attention with rotated queries and keys."""
         q, k, v = self.projected(self.x)
         cos, sin = rope.tables(self.positions, frequencies)
         q, k = (rope.rotate(y, cos, sin, layout=LAYOUT) for y in (q, k))
@@ -72,12 +72,12 @@ class Text(NamedTuple):
         return self.scored(attention.scores(q, k, scale=self.scale, bias=bias), v)
 
     def scored(self, scores: Array, v: Array) -> Scored:
-        """Attention with scores of its own."""
+        """Attention with these scores."""
         return scores, attention.softmax(scores) @ v
 
 
 def numbers(values: Array, kind: Any) -> Array:
-    """The same array, of numbers of a kind."""
+    """The same array, with its numbers of this kind."""
     if kind is float:
         return values
     made = np.empty(values.shape, dtype=object)
@@ -86,7 +86,7 @@ def numbers(values: Array, kind: Any) -> Array:
 
 
 def layer(name: str) -> Callable[[Text], Scored] | None:
-    """The layer of a system such as "rotary.rope"; None where its ops file has none.
+    """The attention head of a system such as "rotary.rope"; None if its ops file has none.
 
     >>> scores, output = layer("rotary.rope")(Text(np.ones((2, 4)), 3 * (np.eye(4),), 0, 2, []))
     >>> scores.round(3)
@@ -97,7 +97,7 @@ def layer(name: str) -> Callable[[Text], Scored] | None:
 
 
 def weights(name: str, text: Text) -> Array:
-    """The weights (n, n) of a system's head.
+    """The weights `(n, n)` of a system's attention head.
 
     >>> weights("relative.alibi", Text(np.ones((2, 4)), 3 * (np.eye(4),), 0, 2, [])).round(3)
     array([[1.   , 0.   ],

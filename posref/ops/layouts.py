@@ -1,4 +1,4 @@
-"""Permuted projections: what an implementation can be asked for, and how it goes wrong."""
+"""Permuted projections: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 

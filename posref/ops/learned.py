@@ -1,4 +1,4 @@
-"""Learned positions: what an implementation can be asked for, and how it goes wrong."""
+"""Learned positions: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 
@@ -27,14 +27,14 @@ TAGS = dict.fromkeys(("position_ids", "token_ids", "embed"), "padding")
 
 
 def _tokens(n, left, right):
-    """True for a token, False for padding: so many on the left and, where tokens are left, on the right; and one inside."""
+    """True for a token, False for padding: `left` places on the left, `right` on the right if tokens remain, and one inside."""
     return (n >= left) & (n < np.maximum(n.size - right, 1)) & (n != left + 2)
 
 
 ARRAYS = {
     "mask": lambda s: _tokens(np.arange(s.n_key), np.array([0, 2, 1])[: s.batch, None], np.array([1, 0, 2])[: s.batch, None]),
     "table": lambda s: painted((s.n_key + (2053 if "positions" in s.given else 5), s.head_dim), 2),
-    # rows of positions about 0, 257 and 2049: bfloat16 and float16 do not hold the last two
+    # positions near 0, 257 and 2049: bfloat16 does not hold 257, and float16 does not hold 2049
     "positions": lambda s: (
         np.arange(s.batch * s.n_key).reshape(s.batch, s.n_key) * 5 % (s.n_key + 3) + np.resize([1, 255, 2048], s.batch)[:, None]
     ),
@@ -42,7 +42,7 @@ ARRAYS = {
 
 
 def _first(convention, padding_idx):
-    """The row of the first token."""
+    """The table row of the first token."""
     if convention == "opt":
         return 2
     return (1 if padding_idx is None else padding_idx) + 1 if convention in ("roberta", "m2m100") else 0
@@ -73,7 +73,7 @@ def _unit(table):
     return table / np.sqrt((table * table).sum(axis=-1, keepdims=True))
 
 
-# shared mistakes of causal masks: this one says what is padding
+# the shared mistakes of causal masks do not apply: this mask marks padding
 REPLACED = {"no_mask", "mask_of_the_future", "mask_strict", "sees_one_ahead", "mask_left_aligned"}
 
 MISTAKES = {

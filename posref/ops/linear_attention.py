@@ -1,4 +1,4 @@
-"""RoPE in linear attention: what an implementation can be asked for, and how it goes wrong."""
+"""RoPE in linear attention: the functions to check, and the mistakes that implementations make."""
 
 # Over budget: two heads of attention: scores, and weights that are no softmax of them
 
@@ -28,7 +28,8 @@ ARRAYS = {
 
 
 def _attend(weights, denominator=None, seen=None, seen_below=None):
-    """The definition with other parts: weights(phi, turn, q, k), those below the fraction, and which keys each sum sees."""
+    """The definition with other weights(phi, turn, q, k), other weights in the denominator, or other visible keys in each
+    sum."""
     seen = seen or (lambda a, offset: (offset <= 0) | (not a.causal))
 
     def wrong(f, a):
@@ -45,7 +46,7 @@ def _attend(weights, denominator=None, seen=None, seen_below=None):
 
 
 def _mapped(phi):
-    """Another feature map, alone or in attention."""
+    """Another feature map, alone or within attention."""
 
     def wrong(f, a):
         if "q" not in a:

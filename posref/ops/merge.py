@@ -1,4 +1,4 @@
-"""Ways to merge content and position: what an implementation can be asked for, and how it goes wrong."""
+"""Ways to merge content and position: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""NEZHA: what an implementation can be asked for, and how it goes wrong."""
+"""NEZHA: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 
@@ -28,7 +28,7 @@ def _encode(right):
 
 
 def _columns(change):
-    """The sinusoid's columns in another order."""
+    """The columns of the sinusoid in another order."""
     return inside(sinusoidal, "encode", lambda right: lambda p, w, *, layout: change(right, p, w))
 
 

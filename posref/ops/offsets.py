@@ -1,4 +1,4 @@
-"""Offsets, windows and gathers: what an implementation can be asked for, and how it goes wrong."""
+"""Offsets, windows and gathers: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 
@@ -36,7 +36,7 @@ ARRAYS = {
 
 
 def _clipped(change):
-    """In a gather: other offsets, cut to the table."""
+    """A gather with other offsets, clipped to the table."""
 
     def wrong(f, a):
         low = a.lowest

@@ -1,4 +1,4 @@
-"""Pages: the mistakes of a system, and which mistakes show a symptom."""
+"""Pages: the mistakes of a system, and the mistakes that show a symptom."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -11,7 +11,7 @@ from posref.ops import Mistake
 
 
 class Wrong(NamedTuple):
-    """Where a mistake is seen first: a golden case, the place in its result, what is there and what should be."""
+    """Where a mistake is first seen: a golden case, the place in its result, the wrong value there, and the right one."""
 
     case: str
     at: tuple[int, ...]
@@ -34,7 +34,8 @@ def mistakes(name: str) -> dict[str, Mistake]:
 
 
 def first_wrong(name: str, mistake: str) -> Wrong | None:
-    """The first wrong value of a mistake in the smallest golden case of the op (or of any op of a system), or None.
+    """The first wrong value of a mistake in the smallest golden case of the op (or of any op of a system); None if none shows
+    it.
 
     >>> first_wrong("alibi", "sign")
     Wrong(case='alibi/key/h2/fractional', at=(0, 0, 0), value=-0.03125, right=0.03125)
@@ -63,12 +64,12 @@ def _first(case: Any, mistake: str) -> Wrong | None:
 
 
 def page(name: str) -> str:
-    """What goes wrong in a system or op: what was done, what one sees, the remedy, where it was seen."""
+    """The mistakes of a system or op as text: bug, effect, remedy, and where each was seen."""
     return "\n\n".join(_described(mistake, m, first_wrong(name, mistake)) for mistake, m in mistakes(name).items())
 
 
 def symptoms(words: str) -> list[tuple[str, list[tuple[str, str]]]]:
-    """I have a symptom: every effect that has these words, with the mistakes that show it, as (effect, [(name, bug)]).
+    """All effects that contain these words, with the mistakes that have them, as (effect, [(name, bug)]).
 
     >>> symptoms("future punished")
     [('Keys in the future are punished.', [('alibi.absolute', '|j - i| is used where the signed form is meant')])]
@@ -82,7 +83,7 @@ def symptoms(words: str) -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 def suspects(names: Iterable[str]) -> list[tuple[str, str]]:
-    """The mistakes of these names in every system that can make them, in this order, as (name, bug)."""
+    """The mistakes with these names, in every system that can make them, in this order, as (name, bug)."""
     of = {system: mistakes(system) for system in ops.names()}
     return [(f"{system}.{name}", known[name].bug) for name in names for system, known in of.items() if name in known]
 

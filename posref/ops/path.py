@@ -1,4 +1,4 @@
-"""PaTH: what an implementation can be asked for, and how it goes wrong."""
+"""PaTH: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from posref.rotary import path
 
 
 def scores(q, k, w, beta, *, scale):
-    """Keys after the query are not attended to: 0, and any number is as good."""
+    """The scores; those of keys after the query are never used, and are 0 here."""
     return np.tri(q.shape[-2], dtype=int) * path.scores(q, k, w, beta, scale=scale)
 
 

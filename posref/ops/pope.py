@@ -1,4 +1,4 @@
-"""PoPE: what an implementation can be asked for, and how it goes wrong."""
+"""PoPE: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 
@@ -31,7 +31,7 @@ ARRAYS = {
 
 
 def _of_keys(change):
-    """Other phases; queries have none."""
+    """Other phases of the keys; queries have no phases."""
     return using(phases=lambda a: missing() if a.get("side") == "query" else change(a.phases))
 
 

@@ -1,4 +1,4 @@
-"""Position ids: what an implementation can be asked for, and how it goes wrong."""
+"""Position ids: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from posref.ops.probe import keys_at
 
 
 def padded(mask, *, filler=0, n_query=None):
-    # of the last n_query tokens alone, as in a step of decoding
+    # only of the last n_query tokens, as in a step of decoding
     return _last(position_ids.padded(mask == 1, filler=filler), n_query)
 
 
@@ -68,7 +68,7 @@ def _last(ids, n):
 
 
 def _ancestors(parents):
-    """True where the column is the row itself or an ancestor."""
+    """True where the column is the row itself or one of its ancestors."""
     n = len(parents)
     if (parents < 0).any() or (parents > np.arange(n)).any():
         raise ValueError("position_ids.tree: parents come before their children, and the root is its own")
@@ -79,17 +79,17 @@ def _ancestors(parents):
 
 
 def _past(offsets, query_positions, key_positions):
-    """Keys after the query are not attended to: 0, and any number is as good."""
+    """Offsets of keys after the query are set to 0: these keys are not attended to, so any number is right."""
     return np.where(attention.causal_mask(query_positions, key_positions), offsets, 0)
 
 
 def _of_rows(parts):
-    """Parts as rows of three numbers: (tokens, 0, 0) is text."""
+    """Parts from rows of three numbers; (tokens, 0, 0) is text."""
     return [int(a) if b == 0 else (int(a), int(b), int(c)) for a, b, c in parts]
 
 
 def _otherwise(change):
-    """`change` where it changes anything."""
+    """`change`, or NotHere if it changes nothing."""
 
     def wrong(f, a):
         other = _last(change(a), a.n_query) if "filler" in a else change(a)
@@ -115,7 +115,7 @@ def _where_positions_fall(lengths):
 
 
 def _masked(wrong):
-    """The mask of documents that are numbered wrongly."""
+    """The mask of documents with wrong numbers."""
     return _otherwise(lambda a: _same_document(wrong(lambda lengths, **_: position_ids.documents(lengths), a), a.causal))
 
 
@@ -151,7 +151,7 @@ def _extended(formula):
 
 
 def _chunked(farther):
-    """Another position of the queries for chunks farther back: farther(i, apart, chunk, chunk_size)."""
+    """Another position of the queries for earlier chunks: farther(i, chunks between, chunk, chunk_size)."""
 
     def change(a):
         chunk = a.chunk_size - a.local
@@ -164,7 +164,7 @@ def _chunked(farther):
 
 
 def _of_whole_chunks(a):
-    """chunk = chunk_size: what is not in the query's chunk is chunk_size behind its end."""
+    """chunk = chunk_size: for keys outside the query's chunk, the query is at position chunk_size."""
     i, j = a.query_positions[:, None] // a.chunk_size, a.key_positions[None, :] // a.chunk_size
     query = np.where(i == j, a.query_positions[:, None] % a.chunk_size, a.chunk_size)
     return _past(a.key_positions % a.chunk_size - query, a.query_positions, a.key_positions)
@@ -208,7 +208,7 @@ def _start_times_interval(f, a):
 
 
 def _grid_of_the_first(f, a):
-    """Every image has the sizes of the first; the tokens that are left over are text."""
+    """Every image has the sizes of the first image; left-over tokens are text."""
     sizes = [len(f(**a | {"parts": part[None]})) for part in a.parts]
     first = np.flatnonzero(a.parts[:, 1])[:1]
     left = [size - sizes[first[0]] if part[1] else 0 for part, size in zip(a.parts, sizes, strict=True)] if first.size else [-1]
@@ -219,7 +219,7 @@ def _grid_of_the_first(f, a):
 
 
 def _from_the_second(wrong):
-    """A mistake that begins with the second image or document: what is before it is right, and counts as a text."""
+    """A mistake from the second image or document on; what comes before is right, and counts as one text."""
 
     def later(f, a):
         name = "parts" if "parts" in a else "lengths"
@@ -237,7 +237,7 @@ def _from_the_second(wrong):
 
 
 def _timed(step, kept=True):
-    """The time of a frame times a number, rounded down; what follows starts where it did, or after the largest time."""
+    """The time of a frame times `step`, rounded down; later parts start where they did, or after the largest time."""
     after = lambda start, counts, *rest: start + max(int(step * (counts[0] - 1)) + 1, *counts[1:])  # noqa: E731
     start_of_next = _after_the_patches if kept else after
     wrong = _parts(lambda start, places: start + np.floor(places * [step, 1, 1]).astype(int), start_of_next).wrong
@@ -249,7 +249,7 @@ def _timed(step, kept=True):
 
 
 def _parts(place=lambda start, places: start + places, start_of_next=_after_the_patches):
-    """Images at other places: the next part begins at start_of_next(start, counts, convention, tokens)."""
+    """Images at other positions; the next part begins at start_of_next(start, counts, convention, tokens)."""
 
     def change(a):
         start, found = 0, []
@@ -276,26 +276,26 @@ def _of_a_fixed_grid(side):
 
 
 def _far(s):
-    """Beyond 4085, and so far that a window, or a chunk, ends before the first tokens."""
+    """A position beyond 4085, far enough that a window or a chunk ends after the first tokens."""
     return 4085 + (s.get("window") or s.get("chunk_size") or 0)
 
 
 def _kept_keys(s):
-    """The first tokens on both sides of the last sink; those a window, or a chunk, behind the first query; those about it."""
+    """Key positions: the first tokens on both sides of the last sink, those around 4095, and those from `_far` on."""
     sinks = s.get("sinks", 0)
     first = max(sinks - 3, 0) + np.arange(min(sinks, 30) + 8)
     return np.unique(np.concatenate([first, 4095 + np.arange(-3, 4), _far(s) + np.arange(5 * s.n_key)]))
 
 
 def _about_lengths(s):
-    """Positions about multiples of the length, where a temperature changes: bfloat16 rounds 10 less up, float16 2 less."""
+    """Positions near multiples of the length, where a temperature changes: bfloat16 rounds 10 below up, float16 2 below."""
     p, limit = keys_at(s), s.get("max_position") or 2**24
     counted = s.positions in ("range", "offset")
     return p if counted else np.clip(int(s.length) * (p % 16) + np.array([-10, -2, -1, 0, 1])[p % 5], 0, limit).astype(int)
 
 
 def _padded(text, place, s):
-    """Padding on both sides, and one inside of the text."""
+    """True for tokens of texts with padding on both sides and one padded place inside."""
     first = s.batch - 1 - text
     return (place >= first) & (place < s.n_key - 1 - text % 2) & (place != first + 2)
 
@@ -317,7 +317,7 @@ ARRAYS = {
     "positions": _about_lengths,
     "parts": lambda s: np.array([[2, 0, 0], [1, 2 * s.merge, 3 * s.merge], [3, 0, 0], [9, s.merge, 2 * s.merge], [1, 0, 0]]),
 }
-# a mask of padding is no mask of attention; a temperature one position off is that of the other convention
+# a padding mask is not an attention mask; a temperature that is one position off is the other convention
 REPLACED = {"no_mask", "mask_of_the_future", "mask_strict", "sees_one_ahead", "mask_left_aligned"}
 REPLACED |= {"position_plus_one", "position_minus_one", "sign"}
 
@@ -662,7 +662,7 @@ FURTHER = {
 
 
 def _in_the_last_part(wrong):
-    """A mistake of the last part alone, as where what is generated is counted otherwise than the prompt."""
+    """A mistake in the last part only, as if generated tokens were counted differently from the prompt."""
 
     def last(f, a):
         right, other = f(**a), wrong(f, a)
@@ -691,7 +691,7 @@ FURTHER |= {
     if m.only == "documents" and name != "one_document"
 }
 
-# right for one image or one document, which is what tests have
+# right for one image or one document, which is all that tests usually have
 FURTHER |= {
     f"{name}_from_the_second_on": m._replace(
         wrong=_from_the_second(m.wrong), bug=f"from the second {part} on: {m.bug}", effect=f"Right for one {part}.", only=op

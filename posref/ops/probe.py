@@ -1,4 +1,4 @@
-"""Probe: arguments at which mistakes differ. Extents differ, inputs are painted and exact in bf16, positions have gaps."""
+"""Probe: arguments at which mistakes differ. Extents differ, inputs are exact in bfloat16, and positions have gaps."""
 
 import inspect
 import re
@@ -12,7 +12,7 @@ from posref import _require, attention
 from posref.ops import Arguments, NotHere, Op
 
 POSITIONS = ("batch", "shared", "range", "offset")
-# what an array is made of where the op has no such setting; each can be given like a setting
+# sizes of arrays, for ops without such a setting; each can be given like a setting
 EXTENTS = {"batch": 3, "heads": 2, "n_query": 5, "n_key": 7, "head_dim": 8, "positions": "batch"}
 
 
@@ -28,7 +28,7 @@ def painted(shape: tuple[int, ...], tag: int) -> np.ndarray:
 
 
 def ending(x: np.ndarray, *numbers: float) -> np.ndarray:
-    """The array with these numbers at its end: large ones, where exp and what is made of it overflow unless taken care of.
+    """The array with these numbers at its end, which are so large that exp overflows unless the code prevents it.
 
     >>> ending(np.zeros(4), -100, 100)
     array([   0.,    0., -100.,  100.])
@@ -39,8 +39,8 @@ def ending(x: np.ndarray, *numbers: float) -> np.ndarray:
 
 
 def keys_at(s: Any) -> np.ndarray:
-    """Positions of the keys. "batch": every row has its own, one with gaps, one padded on the left, one across 4096;
-    "shared": one row with gaps; "range": 0, 1, 2, ..; "offset": counted from 3. None is larger than `max_position`.
+    """Positions of the keys, none larger than `max_position`. "batch": each row has its own, one row with gaps, one padded on
+    the left, one across 4096; "shared": one row with gaps; "range": 0, 1, 2, ..; "offset": counted from 3.
 
     >>> keys_at(Arguments(EXTENTS))
     array([[   0,    1,    2,    3,    9,   40,  136],
@@ -64,8 +64,8 @@ LANDMARKS = (*(0, 1, 2, 3, 5, 17, 100, 255, 256, 257, 511, 1000, 2047, 2049, 409
 
 
 def marks_at(s: Any) -> np.ndarray:
-    """Positions up to `max_position` and exactly it: 0, 1, 2, 4, .. 2^k and 2^k + 1, from which phases are read; places where
-    numbers of 16 bits end, out of order; a run from an odd start. No row of a batch repeats another or starts at 0.
+    """Positions up to `max_position`, which is one of them: 0, 1, 2, 4, .. 2^k and 2^k + 1, for reading phases; positions where
+    16-bit numbers end, out of order; a run from an odd start. No row of a batch repeats another one or starts at 0.
 
     >>> marks_at(Arguments(EXTENTS) | {"n_key": 7, "max_position": 20})
     array([[16, 17, 20,  0,  1,  2,  4],
@@ -95,7 +95,7 @@ PLACED = ("key_positions", "positions", "query_positions")
 
 
 def with_positions(a: Arguments, changed: Mapping[str, Any]) -> Arguments:
-    """The arguments at other positions, with what follows from them: a causal mask, and frequencies by length.
+    """The arguments at other positions, with the causal mask and the frequencies that follow from them.
 
     >>> a = Arguments(query_positions=np.array([1]), key_positions=np.arange(3), q=np.ones((1, 2)), k=np.ones((3, 2)))
     >>> with_positions(Arguments(a, mask=_causal(a)), {"query_positions": np.array([0])}).mask
@@ -108,7 +108,7 @@ def with_positions(a: Arguments, changed: Mapping[str, Any]) -> Arguments:
 
 
 def following(a: Arguments, by_length: Callable[[int], Any] | None) -> Arguments:
-    """The arguments with the frequencies of their length, the largest position plus one."""
+    """The arguments with frequencies for their length, which is the largest position plus one."""
     if by_length is not None:
         a["frequencies"] = by_length(int(max(np.max(a[name]) for name in PLACED if name in a)) + 1)
         a.by_length = by_length
@@ -116,8 +116,8 @@ def following(a: Arguments, by_length: Callable[[int], Any] | None) -> Arguments
 
 
 def placed(op: Op, a: Arguments) -> list[str]:
-    """The arguments that are positions: integers, more than 0 and 1, which can all grow by 1 and leave the shape of the result.
-    Where some are below 0, these are marks: -1 is text, among the numbers of images.
+    """The names of the arguments that are positions: integers, not only 0 and 1, that can all grow by 1 without a change of
+    shape. Integers below 0 are marks, such as -1 for text among the numbers of images.
 
     Offsets have two ends and are moved by `parted`; lengths and sizes change the shape.
 
@@ -136,9 +136,9 @@ def placed(op: Op, a: Arguments) -> list[str]:
 
 
 def counted(op: Op, a: Arguments) -> Arguments:
-    """The arguments at which what is counted is a thousand times as many: float16 holds no odd number beyond 2^11. NotHere
-    where the op counts nothing, or has positions to move; tables of buckets are as long as they are asked for. A grid grows in
-    its height alone, since it would have a million times as many places.
+    """The arguments with counts 1024 times as large, since float16 holds no odd number beyond 2^11. NotHere if the op counts
+    nothing, or has positions to move; tables of buckets have the length asked for. A grid grows in its height only, since
+    otherwise it would have a million times as many places.
 
     >>> from posref import ops
     >>> counted(ops.op("position_ids.packed"), Arguments(lengths=np.array([1, 3]))).lengths[:4]
@@ -159,7 +159,7 @@ def counted(op: Op, a: Arguments) -> Arguments:
 
 
 def _more(x: np.ndarray) -> Any:
-    """A number times 1024, a mask 1024 times, lengths both; of rows of sizes the first."""
+    """1024 times a number; a mask repeated 1024 times; both for lengths; of rows of sizes, 1024 times the first size."""
     if x.dtype.kind == "b":
         return np.tile(x, 1024)
     if x.ndim == 1:
@@ -168,7 +168,7 @@ def _more(x: np.ndarray) -> Any:
 
 
 def moved(a: Arguments, end: int, names: Collection[str] = PLACED) -> Arguments:
-    """The arguments with all positions moved alike, the middle one of the first row to `end`. NotHere without positions.
+    """The arguments with all positions shifted so that the middle one of the first row is at `end`. NotHere without positions.
 
     >>> moved(Arguments(positions=np.array([0, 1, 5])), 2**15).positions
     array([32767, 32768, 32772])
@@ -181,8 +181,8 @@ def moved(a: Arguments, end: int, names: Collection[str] = PLACED) -> Arguments:
 
 
 def stretched(a: Arguments, end: int, names: Collection[str]) -> Arguments:
-    """The arguments with the largest position at `end`, and the others below it as far as float32 holds all of them: from
-    2^24 on their distances grow by a power of two. NotHere without positions.
+    """The arguments with the largest position at `end` and the others below it, where float32 holds them: beyond 2^24 their
+    distances grow by a power of two. NotHere without positions.
 
     >>> stretched(Arguments(positions=np.array([0, 1, 5])), 2**26, ["positions"]).positions
     array([67108844, 67108848, 67108864])
@@ -194,8 +194,8 @@ def stretched(a: Arguments, end: int, names: Collection[str]) -> Arguments:
 
 
 def exchanged(a: Arguments, positions: str = "batch") -> Arguments:
-    """The arguments with other positions, none larger: halved, or one less where they count on from a start. Where none are
-    given, rows of a batch change places. NotHere where nothing can.
+    """The arguments with other positions, none larger: halved, or one less for positions that count from a start. Without
+    positions, rows of a batch change places. NotHere if nothing can change.
 
     >>> exchanged(Arguments(positions=np.array([0, 1, 5]))).positions
     array([0, 0, 2])
@@ -210,7 +210,7 @@ def exchanged(a: Arguments, positions: str = "batch") -> Arguments:
 
 
 def fine(x: np.ndarray) -> np.ndarray:
-    """The numbers 19/8192 larger and smaller in turn: float32 holds them, and each 16-bit format rounds them to another number.
+    """Numbers alternately 19/8192 larger and smaller: float32 holds them, and each 16-bit format rounds them differently.
 
     >>> fine(np.array([1.0, 1.0])) * 8192
     array([8211., 8173.])
@@ -220,13 +220,13 @@ def fine(x: np.ndarray) -> np.ndarray:
 
 
 def triangle(mask: np.ndarray) -> np.ndarray:
-    """The causal mask of this shape, the last query at the last key."""
+    """The causal mask of this shape, with the last query at the last key."""
     queries, keys = mask.shape[-2:]
     return np.tri(queries, keys, keys - queries) > 0
 
 
 def scattered(mask: np.ndarray) -> np.ndarray:
-    """A mask of this shape with holes and with keys after the query: every query sees its first or second key, and others.
+    """A mask of this shape with holes and with keys after the query; every query sees its first or second key.
 
     >>> scattered(np.tri(3, 4, 1, dtype=bool)) * 1
     array([[1, 0, 1, 1],
@@ -242,7 +242,7 @@ TILES = (4, 8, 16, 32, 64, 128, 256)  # keys that a kernel loads at once
 
 def stretches(keys: int) -> list[tuple[int, int]]:
     """Stretches of keys to hide so that a tile is empty, from short to long: the first keys, the last keys, keys in the middle
-    from a multiple of the tile on, and those between 4 sinks at the start and a window of 4 keys at the end.
+    that start at a multiple of the tile, and all keys between 4 sinks at the start and a window of 4 keys at the end.
 
     >>> stretches(12)
     [(0, 4), (4, 8), (8, 12), (0, 8), (4, 12)]
@@ -254,7 +254,7 @@ def stretches(keys: int) -> list[tuple[int, int]]:
 
 
 def hiding(shape: tuple[int, ...], hidden: Sequence[tuple[int, int]]) -> np.ndarray:
-    """A mask whose last rows hide one stretch of keys each; rows before these see 3 keys, a sliding window.
+    """A mask whose last rows hide one stretch of keys each; earlier rows see 3 keys, a sliding window.
 
     >>> hiding((4, 5), [(0, 4), (3, 5)]) * 1
     array([[1, 1, 0, 0, 0],
@@ -276,8 +276,8 @@ LIMITS = ("max_distance", "span", "window", "chunk_size", "width")
 
 
 def parted(a: Arguments, gap: int, turn: int = 0) -> Arguments:
-    """The arguments with queries and keys about `gap` apart: in turn, from row to row, keys behind, keys ahead, and keys at the
-    gap, its half, its quarter and so on behind. Offsets move away from 0. NotHere without queries and keys, or offsets.
+    """The arguments with queries and keys about `gap` apart, in turn from row to row: all keys behind; all keys ahead; keys at
+    the gap, half of it, a quarter and so on. Offsets move away from 0. NotHere without offsets or queries and keys.
 
     >>> near = Arguments(query_positions=np.array([4, 5]), key_positions=np.array([3, 4, 5]))
     >>> [parted(near, 2048, turn).key_positions - parted(near, 2048, turn).query_positions[0] for turn in range(3)]
@@ -309,7 +309,7 @@ def _thinning(q: np.ndarray, k: np.ndarray, gap: int) -> tuple[np.ndarray, np.nd
 
 
 def dense(a: Arguments) -> Arguments:
-    """The arguments with keys that count on from the first of each row, and queries from the same number on: no gaps.
+    """The arguments without gaps: the keys of each row count on from its first key, and its queries from the same number.
 
     >>> dense(Arguments(query_positions=np.array([40, 45]), key_positions=np.array([3, 9, 40]))).query_positions
     array([3, 4])
@@ -321,7 +321,7 @@ def dense(a: Arguments) -> Arguments:
 
 
 def distances(a: Arguments) -> np.ndarray:
-    """Every distance of a key from a query, once, in order.
+    """All different distances between keys and queries, in order.
 
     >>> distances(Arguments(offsets=np.array([-3, 0, 3, 4])))
     array([0, 3, 4])
@@ -331,12 +331,12 @@ def distances(a: Arguments) -> np.ndarray:
 
 
 def queries_at(s: Any) -> np.ndarray:
-    """The last queries of the sequence: with fewer queries than keys the cache is not empty."""
+    """The last positions of the sequence; with fewer queries than keys, the cache is not empty."""
     return keys_at(s)[..., max(s.n_key - s.n_query, 0) :]
 
 
 def padded_mask(s: Any) -> np.ndarray:
-    """Causal, the last query at the last key; texts are padded on the left: no row sees all, or nothing."""
+    """A causal mask, with the last query at the last key, of texts padded on the left; no row sees all keys, or none."""
     keys = np.arange(s.n_key)
     first = np.minimum(1 + np.arange(s.batch), max(s.n_key - s.n_query, 0))[:, None, None, None]
     return (keys >= first) & (keys <= (np.arange(s.n_query) + max(s.n_key - s.n_query, 0))[:, None])
@@ -361,7 +361,7 @@ def maker(
     asked: Collection[str] = (),
     own: Mapping[str, Any] | None = None,
 ) -> Callable[..., Arguments]:
-    """`make(**settings)` of an op: its keyword arguments and the extents, and every array made from them; `own` extents first.
+    """`make(**settings)` of an op: its settings and every array made from them. `own` replaces extents.
 
     An array is made from the settings, the extents and `given`, the names of all arrays of the op.
 
@@ -411,7 +411,8 @@ def maker(
 
 @contextmanager
 def usable(f: Callable[..., Any], chosen: Mapping[str, Any]) -> Iterator[None]:
-    """TypeError with the settings that are no numbers, instead of what Python says of them; words if there is nothing else."""
+    """TypeError that names the settings that are not numbers, in place of Python's own error; words only if no others are
+    odd."""
     try:
         yield
     except (AttributeError, TypeError, ValueError) as error:
@@ -424,9 +425,9 @@ def usable(f: Callable[..., Any], chosen: Mapping[str, Any]) -> Iterator[None]:
 
 
 def completed(f: Callable[..., Any], named: Mapping[str, Any]) -> Arguments:
-    """The arguments of f alone, with its defaults; where it takes a mask, the causal one if `causal` is true.
+    """The arguments of f, with its defaults; if f takes a mask and `causal` is true, with the causal mask.
 
-    The mask is made of the positions as given: a wrong position is another mistake than a wrong mask.
+    The mask is made from the given positions: wrong positions are another mistake than a wrong mask.
     """
     parameters = inspect.signature(f).parameters
     defaults = {name: p.default for name, p in parameters.items() if p.default is not p.empty and name != "mask"}
@@ -437,7 +438,7 @@ def completed(f: Callable[..., Any], named: Mapping[str, Any]) -> Arguments:
 
 
 def _causal(a: Arguments) -> np.ndarray:
-    """By position, or by the place in the sequence where the op has no positions."""
+    """The causal mask by position, or by place in the sequence if the op has no positions."""
     queries, keys = a.get("query_positions", np.arange(a.q.shape[-2])), a.get("key_positions", np.arange(a.k.shape[-2]))
     mask = attention.causal_mask(queries, keys)
     return mask[:, None] if mask.ndim == 3 and a.q.ndim == 4 else mask

@@ -1,4 +1,4 @@
-"""Recurrent position: what an implementation can be asked for, and how it goes wrong."""
+"""Recurrent position: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 

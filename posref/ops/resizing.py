@@ -1,4 +1,4 @@
-"""Tables that are resized: what an implementation can be asked for, and how it goes wrong."""
+"""Tables that are resized: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ def resize(table, *, height, width, convention):
     return resizing.resize(table, height, width, convention=convention)
 
 
-# The terms of the cubic for |x| <= 2, 15 + 12 + 6 + 3 at most; and those of both axes, whose weights sum to 1.5 at most.
+# The terms of the cubic for |x| <= 2 are at most 15 + 12 + 6 + 3; for both axes, whose weights sum to at most 1.5 each.
 INSIDE = {"weights": lambda a: 40.0, "resize": lambda a: 120.0 * abs(a.table).sum(axis=(0, 1))}
 ARRAYS = {"table": lambda s: painted((3, 5, s.head_dim), 6)}
 NAMES = ("transformers", "timm", "dino", "vilt", "beit", "siglip2")
@@ -28,7 +28,7 @@ def _as(convention):
 
 
 def _kernel():
-    """Another cubic where there is one."""
+    """Another cubic, if the convention has a cubic."""
     return inside(resizing, "cubic", lambda right: lambda x, *, a: right(x, a=_other(a)))
 
 
@@ -42,7 +42,7 @@ def _nearest(table, height, width, convention):
 
 
 def _flattened(table, height, width, convention):
-    """One axis in the place of two: all patches in a row."""
+    """One axis in place of two: all patches in one row."""
     row = table.reshape(1, -1, table.shape[-1])
     return resizing.resize(row, 1, height * width, convention=convention).reshape(height, width, -1)
 
@@ -88,7 +88,7 @@ SCORES = {"added": ("one", "key", "query", "any")}
 
 
 def _head(t):
-    """Rows of eight; the table has half as many rows as the text that was trained."""
+    """Words in rows of eight; the table has half as many rows as the trained text."""
     height = -(-t.trained // 16)
     grown = resizing.resize(t.parameter(height, 8, t.dim), 2 * height, 8, convention="transformers")
     return t.added(learned.encode(t.positions, grown.reshape(-1, t.dim)))

@@ -1,4 +1,4 @@
-"""Retention: what an implementation can be asked for, and how it goes wrong."""
+"""Retention: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from posref.state import _memory, retention
 
 
 def attend(q, k, v, decays, state, *, scale):
-    """What is read; `state` is what an earlier text left, keys by values."""
+    """The outputs. `state` is the state after an earlier text, keys by values."""
     return retention.recurrent(q, k, v, decays, scale=scale, state=state).output
 
 
@@ -29,19 +29,19 @@ ARRAYS = {
 
 
 def _mask_without_decay(f, a):
-    """The tokens of one chunk, which is the text, and what was before it."""
+    """The text as one chunk: its tokens without decay, plus what the state before it gives."""
     return f(**a | {"decays": 0 * a.decays + 1, "state": 0 * a.state}) + f(**a | {"v": 0 * a.v})
 
 
 def _both_ways(f, a):
-    """Past, and the text turned around as the future; the token itself once."""
+    """Past and future: the text and the reversed text, with each token counted once."""
     back = {name: a[name][..., ::-1, :] for name in ("q", "k", "v")} | {"state": 0 * a.state}
     own = a.scale * (a.q * a.k).sum(axis=-1, keepdims=True) * a.v
     return f(**a) + f(**a | back)[..., ::-1, :] - own
 
 
 def _rows_normalized(size):
-    """Outputs by chunks of `size` tokens, divided by a root inside a chunk. With size 0 the whole text is one chunk."""
+    """Outputs by chunks of `size` tokens, divided by a root within each chunk; size 0 means the whole text is one chunk."""
 
     def wrong(f, a):
         if a.k.shape[-2] <= size:
@@ -111,7 +111,7 @@ SCORES = "its attention weights are not a softmax of scores"
 
 
 def _head(t):
-    """Scores of keys in the future are not read."""
+    """The scores; those of later keys are not used."""
     q, k, v = t.projected(t.x)
     scores = t.scale * (q @ k.T) * (1 - abs(t.parameter(1)) / 2) ** -t.offsets
     return scores, (np.tri(len(t.x), dtype=int) * scores) @ v

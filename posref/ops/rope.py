@@ -1,6 +1,6 @@
-"""RoPE: what an implementation can be asked for, and how it goes wrong."""
+"""RoPE: the functions to check, and the mistakes that implementations make."""
 
-# Over budget: the mistakes that the world makes most, and the readers of phases for those that no list has
+# Over budget: the most frequent mistakes of all, and the mistakes that phases show without a list
 
 import sys
 
@@ -62,7 +62,7 @@ def attend(
     eps=1e-6,
     frequencies=None,
 ):
-    # with weights queries and keys are normalized first, in each head, as in Qwen3 and Gemma 3
+    # with weights, queries and keys are first normalized per head, as in Qwen3 and Gemma 3
     theta = dim, base, None, frequencies
     q = _normed_and_turned(q, q_weight, eps, _tables(q, query_positions, _theta(*theta)), layout, dim)
     k = _normed_and_turned(k, k_weight, eps, _tables(k, key_positions, _theta(*theta)), layout, dim)
@@ -78,7 +78,7 @@ def gradient(g, positions, *, dim, base=10000.0, layout, exponent_dim=None, freq
 
 
 def gradient_tables(g, cos, sin, *, layout):
-    # posref has one column per pair; this op exists for kernels with full-width tables
+    # tables of posref have one column per pair; this op is for kernels with full-width tables
     a, b = pairing.split(g * sin, layout)
     return g * cos + pairing.join(b, -a, layout)
 
@@ -127,7 +127,7 @@ def _frequencies(change):
 
 
 def _law(law):
-    """base^-law(t, divisor) for the pair t; where frequencies are given there is no law."""
+    """Frequencies base^-law(t, divisor) for pair t; NotHere if frequencies are given."""
 
     def change(theta, a):
         divisor = a.get("exponent_dim") or a.dim
@@ -137,7 +137,7 @@ def _law(law):
 
 
 def _over(width):
-    """The exponent over another width."""
+    """The exponent divided by another width."""
     return _law(lambda t, divisor: 2 * t / width if width != divisor else missing())
 
 
@@ -146,7 +146,7 @@ def _over_the_head(f, a):
 
 
 def _inverted(theta, a):
-    # one over less: float32 angles are off by turns from position 1 on, and anything fits
+    # below 1e-8 the inverse is so large that float32 angles are off by whole turns, and anything would fit
     return 1 / theta if (theta > 1e-8).all() else missing()
 
 
@@ -159,7 +159,7 @@ def _all_turning(a):
 
 
 def _continued(theta, a):
-    """Frequencies of 0 replaced by the law of the first two."""
+    """Frequencies of 0, replaced by continuing the ratio of the first two."""
     if len(theta) < 2 or (theta != 0).all():
         missing()
     return theta[0] * (theta[1] / theta[0]) ** np.arange(len(theta))
@@ -175,13 +175,13 @@ def _low_tables(bits):
 
 
 def _short(positions, bits):
-    """Positions in so many bits; with 11, those of float16, they end at 65504."""
+    """Positions rounded to this many bits; with 11, as in float16, positions above 65504 become infinite."""
     short = missing() if np.asarray(positions).dtype == object else rounded(positions, bits)
     return np.where(np.abs(short) > 65504, np.copysign(np.inf, short), short) if bits == 11 else short
 
 
 def _low_chain(bits, table_bits=53):
-    """Positions, frequencies and angles in few bits; the tables as well if so said."""
+    """Positions, frequencies and angles in few bits, and also the tables with `table_bits`."""
 
     def tables(positions, w):
         angle = rounded(_short(positions, bits)[..., None] * rounded(w, bits), bits)
@@ -195,17 +195,17 @@ def _has_tail(a):
 
 
 def _layout(of):
-    """Another layout; it has no place where it is the one that was asked for."""
+    """Another layout; NotHere if it is the layout asked for."""
     return using(layout=lambda a: new if (new := of(*_read_and_written(a.layout))) != a.layout else missing())
 
 
 def _whole_head(change):
-    """All features turn, with other settings: change(arguments, width of the head)."""
+    """All features are rotated, with other settings: change(arguments, width of the head)."""
     return lambda f, a: f(**a | {"dim": a.x.shape[-1]} | change(a, a.x.shape[-1])) if _has_tail(a) else missing()
 
 
 def _proportional(f, a):
-    """Pairs across the head, of which the first dim/2 turn."""
+    """Pairs across the whole head, of which the first dim/2 are rotated."""
     some = _frequencies(lambda theta, whole: theta * (np.arange(len(theta)) < a.dim // 2))
     return _whole_head(lambda a, head: {"layout": "half", "exponent_dim": head})(lambda **b: some(f, a.__class__(b)), a)
 
@@ -216,7 +216,7 @@ def _quarter_turn(x, layout):
 
 
 def _tiled(pairs, tiles):
-    """Pairs of one layout with full-width tables of another, each by the layout asked for."""
+    """Pairs of one layout with full-width tables of another; both layouts are functions of the one asked for."""
 
     def wrong(f, a):
         cos, sin = (pairing.join(t, t, tiles(a.layout)) for t in _tables_of(a))
@@ -250,7 +250,7 @@ def _dim_rounded(f, a):
 
 
 def _places(of):
-    """Positions `(batch, heads, n)` from those given and the indices of batch, head and row."""
+    """Positions `(batch, heads, n)` as a function of the given ones and of the indices of batch, head and row."""
 
     def wrong(f, a):
         p = per_head(a.positions, a.x)
@@ -269,7 +269,7 @@ def _wrong_axis(f, a):
 
 
 def _tiled_over_heads(p, batch, head, row):
-    """Row n of head h is entry n heads + h of the flattened axis, and reads the positions modulo their number."""
+    """Row n of head h is entry n heads + h of the flattened axis, and uses the position at that entry modulo n."""
     return p[batch, 0, (row * head.shape[1] + head) % row.shape[2]]
 
 
@@ -290,7 +290,7 @@ def _last_row_left(f, a):
 
 
 def _members(change):
-    """The members of a pair as change(a, b, cos, sin)."""
+    """The rotated members of each pair as change(a, b, cos, sin)."""
 
     def wrong(f, a):
         x, (cos, sin) = a.x[..., : a.dim], _tables_of(a)
@@ -630,13 +630,13 @@ def _head(t):
 
 
 def _as_if(heads):
-    """The permutation for another number of heads, each as wide as that makes it."""
+    """The permutation for another number of heads, with the width that this gives each head."""
     whole = lambda a: a.weight.shape[0] // heads if heads != a.heads and a.weight.shape[0] % (2 * heads) == 0 else missing()  # noqa: E731
     return using(heads=heads, dim=whole)
 
 
 def _viewed(order, back):
-    """Rows that are viewed with their axes (heads, pairs, members) in another order, and moved."""
+    """Rows that are viewed with their axes (heads, pairs, members) in another order, which is then transposed by `back`."""
 
     def wrong(f, a):
         if a.weight.shape[0] != a.heads * a.dim:
@@ -657,7 +657,7 @@ def _mean(x):
 
 
 def _otherwise_normed(divisor, center=False):
-    """Another norm: (x, or x - mean) / divisor(x, eps) * weight."""
+    """Another norm: x, or x - mean if `center`, divided by divisor(x, eps), times weight."""
 
     def normed(x, weight, eps):
         x = x - _mean(x) if center else x
@@ -671,13 +671,13 @@ def _rms(x, eps):
 
 
 def _magnitude_on(change):
-    """Tables of which one has no magnitude: change(cos, sin, magnitude)."""
+    """Tables, one of them without the magnitude: change(cos, sin, magnitude)."""
     divided = lambda right, a: lambda *x: change(*right(*x), a.magnitude if a.magnitude != 1 else missing())  # noqa: E731
     return inside(rope, "tables", divided)
 
 
 def _in_tf32(short):
-    """Angles of positions and frequencies that short(x) brings to 11 bits."""
+    """Angles of positions and frequencies that `short` reduces to 11 bits."""
 
     def tables(positions, w):
         angle = short(positions)[..., None] * short(w)
@@ -687,7 +687,7 @@ def _in_tf32(short):
 
 
 def _reduced(turn, whole):
-    """Angles less multiples of another number than 2 pi; that of float32 stays within what float32 angles allow."""
+    """Angles reduced by multiples of a number other than 2 pi. (2 pi in float32 stays within the error of float32 angles.)"""
 
     def tables(positions, w):
         angle = positions[..., None] * w
@@ -698,12 +698,12 @@ def _reduced(turn, whole):
 
 
 def _truncated(x):
-    """The leading 11 bits: the last 42 of float64 are 0."""
+    """The leading 11 bits: the last 42 bits of float64 are set to 0."""
     return (np.asarray(x, dtype=float).view(np.int64) >> 42 << 42).view(float)
 
 
 def _divided(change):
-    """Positions by the whole factor of linear scaling: change(positions, factor), with the frequencies of no scaling."""
+    """Positions divided by the integer factor of linear scaling, as change(positions, factor), with unscaled frequencies."""
 
     def places(a):
         factor = 1 / a.frequencies[0] if a.frequencies is not None and a.frequencies[0] else 1
@@ -767,7 +767,7 @@ FURTHER = {
             Multiply positions and frequencies elementwise in float32, or turn TF32 off for this product.""")
         for name, words, short in (
             ("", ": a matrix product in TF32, or of float16", lambda x: rounded(x, 11)),
-            # 1 + 2^-40 moves a tie beyond the middle, and no other number of float32
+            # 1 + 2^-40 moves a tie beyond the middle, and changes the rounding of no other float32 number
             ("_ties_away", ", ties rounded away from 0: a matrix product in TF32", lambda x: rounded(x * (1 + 2.0**-40), 11)),
             ("_truncated", ", the other bits cut off: a matrix product in TF32", _truncated),
         )

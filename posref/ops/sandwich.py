@@ -1,4 +1,4 @@
-"""Sandwich: what an implementation can be asked for, and how it goes wrong."""
+"""Sandwich: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 
@@ -11,7 +11,8 @@ def bias(query_positions, key_positions, *, heads, dim, base=10000.0):
 
 
 def _of_sinusoids(a):
-    """What products of sinusoids are off, each with an angle of |p| w (3 |ln w| + 4) roundings, a third of them."""
+    """The error of products of sinusoids: each angle is off by |p| w (3 |ln w| + 4) roundoffs; the unit here is three
+    roundoffs."""
     w, m = sandwich.frequencies(a.dim, a.base), sandwich.slopes(a.heads)
     reach = abs(a.query_positions)[..., None, :, None] + abs(a.key_positions)[..., None, None, :]
     return m[:, None, None] * (reach * (w * (3 * abs(np.log(w)) + 4)).sum() / 3 + a.dim)

@@ -1,4 +1,4 @@
-"""RoPE scaling: what an implementation can be asked for, and how it goes wrong."""
+"""RoPE scaling: the functions to check, and the mistakes that implementations make."""
 
 # Over budget: seven schedules, their ranges and their magnitudes
 
@@ -47,9 +47,9 @@ def proportional(dim, *, base=10000.0, fraction, factor=1.0):
 
 
 class ByLength(NamedTuple):
-    """Frequencies that follow the length of a text as transformers chooses them: by the largest position of the batch plus one.
+    """Frequencies that follow the length of a text, as in transformers: the largest position of the batch plus one.
 
-    Beyond `original_length` those of the long list, or where there is none those of dynamic NTK with `factor`.
+    Beyond `original_length` they are those of the `long` list or, without one, those of dynamic NTK with `factor`.
     """
 
     frequencies: np.ndarray
@@ -67,7 +67,7 @@ class ByLength(NamedTuple):
         return f"by length, {self.original_length} trained"
 
     def mistakes(self):
-        """Those of a program that does not look at the length."""
+        """The mistakes of a program that ignores the length."""
         trained, longer = self.original_length, int(self.factor * self.original_length)
         if self.long is None:
             found, start, end = {}, f"frequencies for at most {trained} tokens are", f"frequencies for {longer} tokens are"
@@ -86,7 +86,7 @@ class ByLength(NamedTuple):
         }
 
     def further(self):
-        """Those of a program with another trained length, or another factor, or with another length."""
+        """The mistakes of a program with another trained length, another factor, or another length of the text."""
         longer, found, trained = int(self.factor * self.original_length), {}, self.original_length
         remedy = "Compare with original_max_position_embeddings where there is one, else with max_position_embeddings."
         for length in {trained // 2, 2 * trained, longer} - {trained} if self.long is None else ():
@@ -107,7 +107,7 @@ class ByLength(NamedTuple):
         return found
 
     def switches(self):
-        """Those of a program that changes the list elsewhere: texts about the trained length show them."""
+        """The mistakes of a program that changes the list at another length; texts near the trained length show them."""
         if self.long is None:
             return {}
         remedy = "Use the long list where the largest position and one is more than the trained length."
@@ -128,7 +128,7 @@ class ByLength(NamedTuple):
         return np.concatenate([f(**row | {"frequencies": self._at(row)}) for row in rows])
 
     def _at(self, a):
-        """The frequencies at the length of the positions asked for."""
+        """The frequencies at the length of these positions."""
         return self(int(a.positions.max()) + 1)
 
 
@@ -146,7 +146,7 @@ def _other_ramp(asked, other):
 
 
 def _upside_down(f, a):
-    """What is kept and what is divided exchanged: w' and the result of the ramp 1 - e add up to w + w / s."""
+    """Kept and divided frequencies exchanged: with the ramp e and with 1 - e the results add up to w + w / s."""
     w = rope.frequencies(a.dim, a.base)
     return w + w / a.factor - f(**a)
 
@@ -166,7 +166,7 @@ def _keras(dim, base, factor):
 
 
 def _blended(of, over, fewest, most, backwards=False):
-    """The blend is one of frequencies or of wavelengths, linear in the wavelength or in the turns, from the slow pairs on."""
+    """A blend of frequencies or of wavelengths, linear in the wavelength or in the turns; `backwards` reverses the blend."""
 
     def wrong(f, a):
         w = rope.frequencies(a.dim, a.base)
@@ -193,7 +193,7 @@ def _blend_reversed(f, a):
 
 
 def _exponent(power):
-    """The base is multiplied by the factor to another power of dim, in NTK of any kind."""
+    """The base times the factor to another power of dim, in NTK of any kind."""
 
     def change(right, a):
         return lambda frequencies, *, factor: rope.frequencies(a.dim, a.base * factor ** power(a.dim))

@@ -1,4 +1,4 @@
-"""Shaw et al.: what an implementation can be asked for, and how it goes wrong."""
+"""Shaw et al.: the functions to check, and the mistakes that implementations make."""
 
 # Over budget: keys, values and gradients, with and without clipping
 
@@ -56,7 +56,7 @@ def _scores(formula):
 
 
 def _position(right, x, table, offsets, scale):
-    """scale x_i . a_ij alone."""
+    """Only the term scale x_i . a_ij."""
     no_keys = 0 * x[..., :1, :] + np.zeros((offsets.shape[-1], 1), int)
     return right(x, no_keys, table, offsets, scale=scale, variant="relative_key")
 
@@ -93,7 +93,7 @@ def _first_head(f, a):
 
 
 def _values(table):
-    """Another table for the values, where they have one."""
+    """Another table for the values, if there is one."""
     return using(value_table=lambda a: table(a) if a.value_table is not None else missing())
 
 

@@ -1,4 +1,4 @@
-"""The sinusoid: what an implementation can be asked for, and how it goes wrong."""
+"""The sinusoid: the functions to check, and the mistakes that implementations make."""
 
 # Over budget: laws of the exponent that people write, and the timesteps of diffusion
 
@@ -17,7 +17,7 @@ def frequencies(dim, *, base=10000.0, divisor="dim"):
 
 
 def encode(positions, *, dim, base=10000.0, divisor="dim", layout, order="sin_cos", factor=1, zeros=0):
-    # timesteps of diffusion: cosines first, t times 1000; an odd width is dim + 1 with a column of zeros at the end
+    # timesteps of diffusion: cosines first, t times 1000; an odd width is dim plus one column of zeros at the end
     w = frequencies(dim, base=base, divisor=divisor)
     y = sinusoidal.encode(positions if factor == 1 else factor * positions, w, layout=layout)
     _require.choice("sinusoidal.encode", "order", order, ORDERS)
@@ -43,7 +43,7 @@ def _wave(angle, layout):
 
 
 def _angle(of, wave=_wave):
-    """Another angle, of(positions, frequencies), or another use of it."""
+    """Another angle, of(positions, frequencies), or another `wave` of it."""
 
     def encode(positions, w, *, layout):
         return wave(of(positions[..., None], w), layout)
@@ -61,13 +61,13 @@ def _angle_of(of):
 
 
 def _by_rows(angle, layout):
-    """Sines and cosines of interleaved features."""
+    """Sines in even rows and cosines in odd rows, for the interleaved layout."""
     even = np.arange(angle.shape[-2])[:, None] % 2 == 0
     return np.where(even, np.sin(angle), np.cos(angle)) if layout == "interleaved" else missing()
 
 
 def _of_every_feature(right, a, doubled):
-    """The exponent 2 i / dim with i = 2t at the sine and 2t + 1 at the cosine; i / dim, if not doubled."""
+    """The exponent of feature i instead of its pair: 2 i / dim if `doubled`, else i / dim. Cosines have i = 2t + 1."""
     if a.divisor != "dim":
         missing()
 
@@ -144,7 +144,7 @@ def _head(t):
 
 
 def _by_parity(angle, layout):
-    """The angle of each pair twice; its first is the position, for w_0 = 1."""
+    """Sine or cosine by the parity of the position, which is the first angle, since w_0 = 1; each angle is used twice."""
     even = np.rint(angle[..., :1]) % 2 == 0
     wave = np.where(even, np.sin(angle), np.cos(angle))
     return pairing.join(wave, wave, layout)
@@ -156,7 +156,7 @@ def _divisor(w, a):
 
 
 def _less_two(words):
-    """Words about the divisor dim, of dim - 2."""
+    """Words about the divisor dim, changed to the divisor dim - 2."""
     changed = words.replace("dim / 2)", "dim / 2 - 1)").replace("number of pairs", "number of pairs less 1")
     changed = changed.replace("the width of the encoding", "dim - 2").replace("by dim.", "by dim - 2.")
     return re.sub(r"/ dim\b(?! / 2)", "/ (dim - 2)", changed).replace("of dim", "of dim - 2")

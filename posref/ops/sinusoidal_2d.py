@@ -1,4 +1,4 @@
-"""2-D sinusoids: what an implementation can be asked for, and how it goes wrong."""
+"""2-D sinusoids: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 
@@ -145,6 +145,6 @@ SCORES = {"added": ("one", "key", "query", "any")}
 
 
 def _head(t):
-    """Rows of eight."""
+    """Words in rows of eight."""
     coordinates = np.stack(np.divmod(t.positions, 8), axis=-1)
     return t.added(sinusoidal_2d.encode(coordinates, sinusoidal.frequencies(t.dim // 2), convention="mae"))

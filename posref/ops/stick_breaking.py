@@ -1,4 +1,4 @@
-"""Stick-breaking attention: what an implementation can be asked for, and how it goes wrong."""
+"""Stick-breaking attention: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Swin: what an implementation can be asked for, and how it goes wrong."""
+"""Swin: the functions to check, and the mistakes that implementations make."""
 
 # Over budget: two versions, BEiT's table, volumes, shifted windows and released masks
 
@@ -11,7 +11,7 @@ from posref.relative import swin
 
 
 def bias(coordinates, table, *, height, width, depth=None):
-    # depth: of a window of a volume, with coordinates of plane, row and column, whose planes are (2H - 1)(2W - 1) rows apart
+    # depth: for a window of a volume with coordinates plane, row, column; planes are (2H - 1)(2W - 1) rows apart
     rows = swin.rows(coordinates[..., -2:], height=height, width=width)
     return swin.bias(rows if depth is None else rows + (2 * height - 1) * (2 * width - 1) * _planes(coordinates, depth), table)
 
@@ -33,7 +33,7 @@ logarithmic_bias = swin.logarithmic_bias
 
 
 def shift_mask(coordinates, *, height, width, shift, depth=None):
-    # shift: one number for all axes, or one for each; depth: of a volume, with coordinates of plane, row and column
+    # shift: one number for all axes, or one per axis; depth: for a volume with coordinates plane, row, column
     sides = _sides(height, width, depth)
     if len(sides) == 2 and np.ndim(shift) == 0:
         return swin.shift_mask(coordinates, height=height, width=width, shift=shift)
@@ -57,7 +57,7 @@ def _sides(height, width, depth):
 
 
 def _for_each(shift, sides):
-    """One shift for each axis, none beyond its side."""
+    """One shift per axis. ValueError if a shift is longer than its axis."""
     shifts = np.asarray(shift)
     if shifts.ndim > 1 or shifts.size not in (1, len(sides)):
         raise ValueError(f"swin.shift_mask: shift is {shift}, expected one number, or {len(sides)}, one for each axis")
@@ -71,7 +71,7 @@ def _for_each(shift, sides):
 
 
 def _last_window(s):
-    """Places of the lower right window of an image of more windows, where what was rolled round by any of the shifts begins."""
+    """Coordinates of the lower right window of a larger image, where the regions begin that each shift rolled around."""
     sides = _sides(s.height, s.width, s.depth)
     first = [max(min(side // 2, side - max(_for_each(s.shift, sides)) - 1), 0) for side in sides]
     return np.stack(np.meshgrid(*map(np.arange, first, sides), indexing="ij"), axis=-1).reshape(-1, len(sides))
@@ -92,7 +92,7 @@ ARRAYS = {
     "k": _features(2),
     "v": _features(4),
     "logit_scale": lambda s: np.array([2.5, 5.0, -0.25, 4.0] * s.heads)[: s.heads],
-    # what the mask forbids has 0, 150 or 300 in turn, so that no mask, and masks of -100 and -200, show
+    # forbidden keys have 0, 150 or 300 in turn, which shows a missing mask and masks of -100 and -200
     "bias": lambda s: 2 * painted((s.heads, 6, 6), 6) + 150 * (np.arange(6)[:, None] % 3) * ~_together(6),
     "mask": lambda s: _together(6),
     "w_1": lambda s: painted((5, 2), 8),
@@ -107,7 +107,7 @@ def _exchanged(a):
 
 
 def _stride(right):
-    """Rows of the table as far apart as the window is high, and not wide; beyond the table, its last row."""
+    """Table rows that are 2 height - 1 apart, instead of 2 width - 1; beyond the table, its last row."""
 
     def rows(coordinates, *, height, width):
         dy, dx = np.divmod(right(coordinates, height=height, width=width), 2 * width - 1)
@@ -121,7 +121,7 @@ def _no_stride(right):
 
 
 def _column_by_column(exchanged):
-    """Token y W + x has the place (t % H, t // H), or the reverse; vectors beyond the table are 0."""
+    """Token t = y W + x is placed at (t % H, t // H), or the reverse; vectors beyond the table are 0."""
 
     def rows(right):
         def changed(coordinates, *, height, width):
@@ -156,7 +156,7 @@ def _transposed(a):
 
 
 def _bilinear(places, new, old):
-    """Weights of `old` samples at the centres of `new` ones."""
+    """Bilinear weights of `old` samples at the centres of `new` samples."""
     at = np.clip((places + 0.5) * old / new - 0.5, 0, old - 1)
     return np.maximum(1 - np.abs(at - np.arange(old)), 0)
 
@@ -275,7 +275,7 @@ SCORES = {"swin": ("one", "one", "one", "vector")}
 
 
 def _head(t):
-    """Rows of eight, in one window as large as the text that was trained."""
+    """Words in rows of eight, in one window as large as the trained text."""
     coordinates, height = np.stack(np.divmod(t.positions, 8), axis=-1), -(-t.trained // 8)
     rows = swin.rows(coordinates, height=height, width=8)
     return t.attended(*t.projected(t.x), swin.bias(rows, t.parameter((2 * height - 1) * 15, 1))[0])
@@ -286,7 +286,7 @@ def _window_of(n):
 
 
 def _padded_to(n):
-    """Where a region ends along each axis: n, and the shift, before the end of the padded image."""
+    """Regions that end, along each axis, n and `shift` places before the end of the image padded to windows of n."""
 
     def wrong(f, a):
         sides = _sides(a.height, a.width, a.depth)
@@ -301,7 +301,7 @@ def _padded_to(n):
 
 
 def _shifted_by(change, planes=False):
-    """Other shifts, up to the whole axis, where each axis has its own: change(shifts of planes, rows and columns)."""
+    """Other shifts, at most the whole axis, if each axis has its own: change(shifts of planes, rows and columns)."""
 
     def shift(a):
         if np.ndim(a.shift) == 0 or (planes and not a.depth):
@@ -312,7 +312,7 @@ def _shifted_by(change, planes=False):
 
 
 def _axes_alone(*kept):
-    """Planes, rows and columns are shifted where `kept` is 1; an image has no planes."""
+    """Planes, rows and columns are shifted only if their entry of `kept` is 1; an image has no planes."""
 
     def shift(a):
         if kept[0] and not a.depth:
@@ -323,7 +323,7 @@ def _axes_alone(*kept):
 
 
 def _planes_apart(stride):
-    """Planes of the table stride(2D - 1, 2H - 1, 2W - 1) rows apart; beyond the table, its last row."""
+    """Planes of the table that are stride(2D - 1, 2H - 1, 2W - 1) rows apart; beyond the table, its last row."""
 
     def change(right, a):
         d, h, w = (2 * n - 1 for n in (a.depth or missing(), a.height, a.width))

@@ -1,4 +1,4 @@
-"""T5: what an implementation can be asked for, and how it goes wrong."""
+"""T5: the functions to check, and the mistakes that implementations make."""
 
 # Over budget: buckets of two sides, exact and by logarithm, and gradients
 
@@ -64,7 +64,7 @@ def _averaged(f, a):
 
 
 def _by_distance(far, exactly=2):
-    """Buckets with far(n, exact, steps, max_distance, side) beyond the exact ones, `side` buckets in a direction."""
+    """Buckets that are far(n, exact, steps, max_distance, side) beyond the exact ones; `side` is the number per direction."""
 
     def bucket(offsets, *, buckets=32, max_distance=128, bidirectional):
         side = buckets // 2 if bidirectional else buckets
@@ -103,7 +103,7 @@ def _unlimited(n, exact, steps, max_distance, side):
 
 
 def _no_minimum(right, a):
-    """Buckets run on; a gather beyond the table reads its last row."""
+    """Buckets without an upper limit; a gather beyond the table reads its last row."""
     far = _by_distance(_unlimited)
     return far if "table" not in a else lambda offsets, **rest: np.minimum(far(offsets, **rest), a.table.shape[0] - 1)
 
@@ -127,7 +127,7 @@ def _zero_after(right):
 
 
 def _scores(change):
-    """change(right, q, k, bias, 1 / sqrt(d)) for the scores of attention."""
+    """Other scores of attention: change(right, q, k, bias, 1 / sqrt(d))."""
 
     def changed(right):
         return lambda q, k, *, scale, bias=None, **_: change(right, q, k, bias, 1 / np.sqrt(q.shape[-1]))
@@ -140,7 +140,7 @@ def _bias_scaled(right, q, k, bias, scale):
 
 
 def _gated(change):
-    """change(u, r, c) in the place of u (r c - 1) + 2."""
+    """change(u, r, c) in place of u (r c - 1) + 2."""
 
     def wrong(x, weight, offset, constant):
         sums = (x @ weight.T + offset).reshape(*x.shape[:-1], 2, 4).sum(axis=-1)
@@ -154,7 +154,7 @@ def _half(a):
 
 
 def _painted_bias(f, a):
-    """The op has no table; it is painted."""
+    """Attention with a painted table, since the op has none."""
     n, m, table = a.q.shape[-2], a.k.shape[-2], 2 * painted((32, a.q.shape[-3]), 6)
     return attention.attend(**a, scale=1, bias=t5.bias(np.arange(n), np.arange(m), table, bidirectional=True))
 

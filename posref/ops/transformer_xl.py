@@ -1,4 +1,4 @@
-"""Transformer-XL: what an implementation can be asked for, and how it goes wrong."""
+"""Transformer-XL: the functions to check, and the mistakes that implementations make."""
 
 # Over budget: tables, the shift and its garbage, four terms
 
@@ -52,12 +52,12 @@ def _content(q, k, u):
 
 
 def _seen(y, bidirectional):
-    """Entries of the future are zeros in causal scores."""
+    """y, with zeros at later keys if attention is causal."""
     return y if bidirectional else np.where(transformer_xl.visible(*y.shape[-2:]), y, 0)
 
 
 def _padded(x, keep):
-    """The pad and reshape of the published shift; `keep` says which rows are left."""
+    """The pad and reshape of the published shift; `keep` says which rows are kept."""
     n, width = x.shape[-2:]
     flat = np.concatenate([0 * x[..., :1], x], axis=-1).reshape(*x.shape[:-2], width + 1, n)
     return flat[..., keep, :].reshape(x.shape)
@@ -72,7 +72,7 @@ def _last_dropped(x, n_key, bidirectional):
 
 
 def _memory_ignored(x, n_key, bidirectional):
-    """The entry of the distance i - j, for a query i counted from 0."""
+    """The entry of the distance i - j with the query index i counted from 0, as if there were no memory."""
     n = x.shape[-2]
     row = n_key - 1 - (np.arange(n)[:, None] - np.arange(n_key))
     row = np.broadcast_to(np.clip(row, 0, x.shape[-1] - 1), (*x.shape[:-1], n_key))
@@ -80,7 +80,7 @@ def _memory_ignored(x, n_key, bidirectional):
 
 
 def _shift(move, everywhere=False):
-    """Another shift of (q + v) . r; `everywhere` leaves the entries of the future as they come."""
+    """Another shift of (q + v) . r; with `everywhere`, entries of later keys are not set to 0."""
 
     def wrong(f, a):
         if "x" in a:
@@ -113,7 +113,7 @@ def _reversed(f, a):
 
 
 def _row_of_the_negative(x, n_key, bidirectional):
-    """After the shift, the entry of the distance -d in the place of d; one that is not there is the nearest."""
+    """After the shift, the entry of distance -d in place of d; the nearest entry if there is none."""
     if not bidirectional:
         missing()
     n = x.shape[-2]

@@ -1,4 +1,4 @@
-"""TUPE: what an implementation can be asked for, and how it goes wrong."""
+"""TUPE: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 
@@ -53,7 +53,7 @@ def _with_bias(change):
 
 
 def _positional(a):
-    """The scores of positions without those of the words."""
+    """The scores of positions, without the scores of words."""
     return scores(0 * a.q, a.k, a.t, a.theta_1, a.theta_2, a.get("b"), scale=a.scale, convention=a.convention)
 
 

@@ -1,4 +1,4 @@
-"""Rotated values: what an implementation can be asked for, and how it goes wrong."""
+"""Rotated values: the functions to check, and the mistakes that implementations make."""
 
 from posref.ops import Mistake, layers, missing, using
 from posref.ops.common import OTHER_LAYOUT, per_head
@@ -16,7 +16,7 @@ def _turned(a, x, positions, sign=1, layout=None):
 
 
 def _values_unturned(f, a):
-    """Values that arrive turned back: the specification's turn gives them as they were."""
+    """Values rotated back in advance, so that the specification's rotation leaves them as they were."""
     return f(**a | {"v": _turned(a, a.v, a.key_positions, -1), "undo": False})
 
 
@@ -32,7 +32,7 @@ def _after(sign):
 
 
 def _values_turned(sign):
-    """Values turned by R(sign j), through the specification's own turn by R(j)."""
+    """Values rotated by R(sign j), through the specification's own rotation by R(j)."""
     return lambda f, a: f(**a | {"v": _turned(a, _turned(a, a.v, a.key_positions, sign), a.key_positions, -1)})
 
 

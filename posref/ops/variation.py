@@ -1,7 +1,7 @@
-"""Variation: a copy of a function in which another function stands in the place of one that it calls, at any depth.
+"""Variation: a copy of a function that calls another function in place of one of those it calls, at any depth.
 
-Nothing that other callers see is changed. Copied are the functions of posref that are reached from globals, modules, closures,
-and from the dictionaries, tuples and partial calls that stand there; attributes of other objects are not followed.
+The original stays unchanged for all other callers. Functions of posref are copied that are reached through globals, modules and
+closures, and through dictionaries, tuples and partial calls in these; attributes of other objects are not followed.
 """
 
 import builtins
@@ -21,7 +21,7 @@ MACHINERY = "posref.ops"  # its functions make mistakes and are none: what their
 
 
 def varied(f: Function, step: Function, new: Function) -> Function:
-    """A copy of f that calls `new` where f, or what f calls, calls `step`.
+    """A copy of f that calls `new` wherever f, or a function that f calls, calls `step`.
 
     >>> from posref.ops.alibi import alibi, shard
     >>> varied(shard, alibi.slopes, lambda heads, *, max_bias: [max_bias] * heads)(8, 2, 3)
@@ -35,7 +35,7 @@ def varied(f: Function, step: Function, new: Function) -> Function:
 
 @cache
 def steps(f: Function) -> tuple[Function, ...]:
-    """The functions of posref that f may call, at any depth, and those that these call.
+    """The functions of posref that f may call, at any depth.
 
     >>> from posref.ops.alibi import alibi, shard
     >>> alibi.slopes in steps(shard)
@@ -54,7 +54,7 @@ def steps(f: Function) -> tuple[Function, ...]:
 
 
 def _called(f: FunctionType) -> list[Any]:
-    """What a function names or holds: in its globals, in their modules, in its closure."""
+    """The objects that a function names or holds: in its globals, in modules among these, and in its closure."""
     names = sorted(_names(f.__code__))
     own = [f.__globals__[name] for name in names if name in f.__globals__]
     modules = [each for each in own if isinstance(each, ModuleType) and each.__name__.startswith("posref.")]
@@ -66,7 +66,7 @@ def _called(f: FunctionType) -> list[Any]:
 
 
 class _Copies:
-    """The copies of one variation, each function once: what is copied stays the same thing wherever it is reached."""
+    """The copies of one variation, each function once: a function keeps one copy wherever it is reached."""
 
     def __init__(self, step: Function, new: Function):
         self.step = _original(step)
@@ -88,7 +88,7 @@ class _Copies:
         return self.made.get(_original(value), value)
 
     def _may_call(self, f: FunctionType) -> bool:
-        """Whether a function may come to the step; closures and copies are made anew, and always copied."""
+        """Whether a function may reach the step. Closures and copies are made anew each time, and always copied."""
         return f.__closure__ is not None or _original(f) is not f or self.step in steps(f)
 
     def _copy(self, f: FunctionType) -> None:
@@ -106,13 +106,13 @@ class _Copies:
 
 
 def _original(f: Any) -> Function:
-    """The function that this one is a copy of, or itself."""
+    """The function of which f is a copy, or f itself."""
     original: Function = getattr(f, "copied_from", f)
     return original
 
 
 class _View:
-    """A module whose functions are copies."""
+    """A module whose functions are replaced by copies."""
 
     def __init__(self, module: Any, copied: Callable[[Any], Any]):
         self.__name__, self._module, self._copied = module.__name__, module, copied
@@ -124,5 +124,5 @@ class _View:
 
 @cache
 def _names(code: CodeType) -> set[str]:
-    """The globals that a function names, in the functions that stand inside of it too."""
+    """The globals that a function names, also in functions defined inside it."""
     return {*code.co_names}.union(*(_names(each) for each in code.co_consts if inspect.iscode(each)))

@@ -1,4 +1,4 @@
-"""XLNet: what an implementation can be asked for, and how it goes wrong."""
+"""XLNet: the functions to check, and the mistakes that implementations make."""
 
 # Over budget: four streams of positions, and segments
 

@@ -1,4 +1,4 @@
-"""xPos: what an implementation can be asked for, and how it goes wrong."""
+"""xPos: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 

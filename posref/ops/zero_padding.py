@@ -1,4 +1,4 @@
-"""Convolutions that see the border: what an implementation can be asked for, and how it goes wrong."""
+"""Convolutions that see the border: the functions to check, and the mistakes that implementations make."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ ARRAYS = {"x": lambda s: painted((s.batch, s.n_key, 3), 1), "kernel": lambda s: 
 
 
 def _left(of):
-    """`of(width)` rows of padding on the left, the rest of the width - 1 on the right."""
+    """Padding with `of(width)` rows on the left, and the rest of the width - 1 rows on the right."""
 
     def wrong(f, a):
         width = a.kernel.shape[0]
@@ -34,7 +34,7 @@ def _padding(asked, used):
 
 
 def _padded(mode):
-    """Rows beyond the ends made from those inside."""
+    """Padding in which rows beyond the ends are made from rows inside."""
 
     def wrong(f, a):
         width = a.kernel.shape[0]

@@ -58,9 +58,9 @@ REMEDY = "restore it from the release or run python -m proofs.vectors in the rep
 
 
 class Case(NamedTuple):
-    """One case: arrays are float64 or int64; `cond` is None where equality is meant, `ignore` where every element counts.
+    """One case, with float64 or int64 arrays. `cond` is None if results must be equal, `ignore` None if every element counts.
 
-    `growth` and `rms` have numbers for some models: see `posref.vectors.models`.
+    `growth` and `rms` have numbers for some precision models: see `posref.vectors.models`.
     """
 
     id: str
@@ -82,7 +82,7 @@ class Case(NamedTuple):
 
 
 class System(NamedTuple):
-    """One file: what its cases share, and the cases."""
+    """One file: the entries that all its cases share, and the cases."""
 
     name: str
     title: str
@@ -127,7 +127,7 @@ def _system(path):
 
 
 def released(model):
-    """The vectors of a released model at its own sizes: frequencies, turned features, a step at the end of its trained length.
+    """The vectors of a released model at its own sizes: frequencies, rotated features, a step at the end of its trained length.
 
     >>> [c.id for c in released("llama-3.1-8b").cases]
     ['rope/llama-3.1-8b/all/inv_freq', 'rope/llama-3.1-8b/all/turned', 'rope/llama-3.1-8b/all/step']
@@ -141,7 +141,7 @@ def released(model):
 
 
 def kernels(pattern="*"):
-    """Cases at the sizes of kernels, as recipes: `posref.vectors.recipes` makes the inputs and selects the outputs to compare.
+    """Cases at the sizes of kernels. `posref.vectors.recipes` makes their inputs and selects the outputs to compare.
 
     >>> [c.id for c in kernels("rope/kernel/d*")]
     ['rope/kernel/decode-h4-k2-n1-m4097-d128']
@@ -151,9 +151,9 @@ def kernels(pattern="*"):
 
 
 def cases(pattern="*", status="active"):
-    """All cases of a status whose id matches the shell pattern, in file order: a list.
+    """A list of all cases with this status whose id matches the shell pattern, in file order.
 
-    Those of status "reject" are what an implementation must refuse.
+    An implementation must refuse the cases of status "reject".
 
     >>> [c.id for c in cases("rope/*/d4-b1e4/one")]
     ['rope/half/d4-b1e4/one', 'rope/interleaved/d4-b1e4/one']
@@ -168,9 +168,9 @@ def cases(pattern="*", status="active"):
 
 
 def ids(pattern="*"):
-    """The ids of all active cases that match a shell pattern, with the file of each: {id: file}.
+    """{id: file} of all active cases that match a shell pattern.
 
-    Cases of released models and of kernels match by their file, "released/*", "llama*" or "kernels/*", or by their whole id.
+    Patterns match ids. For released models and kernels they match files ("released/*", "llama*", "kernels/*") or whole ids.
 
     >>> [*ids("llama-3.1-8b")]
     ['rope/llama-3.1-8b/all/inv_freq', 'rope/llama-3.1-8b/all/turned', 'rope/llama-3.1-8b/all/step']
@@ -188,7 +188,7 @@ def _matches(id, file, pattern):
 
 
 def case(id):
-    """The case with this id. ValueError if there is none, and for a withdrawn one, with the reason.
+    """The case with this id. ValueError if there is no such case, or if it was withdrawn; the error gives the reason.
 
     >>> case("rope/half/d4-b1e4/one").op
     'rotate'
@@ -206,7 +206,7 @@ def case(id):
 
 
 def read(path):
-    """The parsed file: a dict. ValueError naming the file and the remedy if it is damaged."""
+    """The parsed file, a dict. ValueError that names the file and the remedy if the file is damaged."""
     try:
         document = json.loads(_content(path).decode("ascii"), parse_constant=_no_constant)
     except (ValueError, RecursionError) as problem:
@@ -217,10 +217,10 @@ def read(path):
 
 
 def verify(directory=None):
-    """Everything that is wrong with the files in `directory` (default: the shipped ones): a list of sentences, empty if fine.
+    """A list of sentences, one for each fault of the files in `directory` (default: the shipped files); empty if all are right.
 
     Checked: MANIFEST.sha256 against every file, the schema, the hash, shapes, flags and models of every case, unique ids, the
-    catalogue, and that an id of the shipped files has its numbers. Whatever is wrong with a file is a sentence, never an error.
+    catalogue, and that an id of the shipped files has its numbers. A fault of a file is always a sentence, never an error.
 
     >>> verify()
     []
@@ -254,7 +254,7 @@ def verify(directory=None):
 
 
 def differing(directory):
-    """The names of data files in `directory` that the installed posref lacks or has with other bytes."""
+    """The names of data files in `directory` that the installed posref does not have, or has with other content."""
     names = [path.relative_to(directory).as_posix() for path in data_files(Path(directory))]
     return [
         name
@@ -264,7 +264,7 @@ def differing(directory):
 
 
 def _damage(path, name, digest, documents, shipped):
-    """What is wrong with one file; a document is added to `documents`."""
+    """The faults of one file; its parsed document is added to `documents`."""
     found = []
     try:
         if hashlib.sha256(_content(path)).hexdigest() != digest:
@@ -293,7 +293,7 @@ def _rows():
 
 
 def data_files(directory):
-    """What MANIFEST.sha256 lists: all that is installed but the manifest."""
+    """The files that MANIFEST.sha256 lists: all installed data files except the manifest."""
     patterns = ("*.json", "released/*.json", "kernels/*.json", "*.tsv", "README.md", "LICENSE", "languages/*")
     return sorted(path for pattern in patterns for path in directory.glob(pattern) if os.path.isfile(path))
 

@@ -1,8 +1,8 @@
 """Renderings of vector files: JSON, flat text, npz, safetensors, raw little-endian, C header.
 
-Each is complete by itself: numbers, settings, models with their coefficients, flags, conventions, and what may be ignored.
-`export` writes all of a rendering or nothing. JSON and text hold the same numbers, decimal, shortest form that reads back
-to the same float64; where numbers are binary, `settings` of the text go beside them.
+Each rendering is complete: numbers, settings, models with their coefficients, flags, conventions, and elements to ignore.
+`export` writes a whole rendering or nothing. JSON and text hold the same decimal numbers, in the shortest form that reads
+back to the same float64. Beside binary numbers stand the `settings`, as in the text rendering.
 """
 
 import json
@@ -19,12 +19,12 @@ MEANT = ("id", "op", "params", "tensors", "expected", "gauge")
 
 
 def canonical(record):
-    """The text whose sha256 a case carries: what it asks and answers, as JSON with keys sorted and no blanks."""
+    """The text whose sha256 a case carries: its inputs and outputs as JSON, with sorted keys and no blanks."""
     return json.dumps({key: record[key] for key in MEANT}, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def to_json(value, depth=4, indent=""):
-    """JSON, one item a line down to `depth`, so that every tensor is one line.
+    """JSON with one item per line down to `depth`, so that every tensor is on one line.
 
     >>> print(to_json({"a": {"data": [1, 2.5]}}, depth=1), end="")
     {
@@ -35,7 +35,7 @@ def to_json(value, depth=4, indent=""):
 
 
 def head(document):
-    """The lines before the first case: `WORD NAME REST`; # begins a comment. A blank in a name is written as a point."""
+    """The lines before the first case: `WORD NAME REST`. A line with # is a comment; a blank in a name becomes a point."""
     yield f"# {document['title']} {document['encoding']}.json holds the same"
     yield f"schema {document['schema']} {document['vectors_version']}"
     for name, coefficients in document["models"].items():
@@ -46,7 +46,7 @@ def head(document):
 
 
 def settings(record):
-    """The lines of a case but for its tensors; `growth`, `rms` MODEL NUMBER and `fingerprint FLAG NUMBERS..`."""
+    """The lines of a case except its tensors, among them `growth`, `rms` MODEL NUMBER and `fingerprint FLAG NUMBERS..`."""
     for name, value in _words(record).items():
         yield f"{name} {value}"
     yield from (f"param {name} {_word(value)}" for name, value in record["params"].items())
@@ -58,8 +58,8 @@ def settings(record):
 def to_text(document):
     """Plain text: `head`, and for every case its `settings` and lines `tensor NAME RANK SIZES.. VALUES..`.
 
-    Stages are named stage.NAME; the outcome is `expected`; its sensitivities are cond.amp, cond.phase, cond.out; elements
-    that have no meaning are ones in `ignore`.
+    A stage is the tensor stage.NAME and the result is `expected`; its sensitivities are cond.amp, cond.phase and cond.out.
+    Elements without meaning have a 1 in the tensor `ignore`.
     """
     lines = [*head(document)]
     for record in document["cases"]:
@@ -68,7 +68,7 @@ def to_text(document):
 
 
 def tensors(record):
-    """Every tensor of a case under the name it has outside JSON: pairs (name, {"shape", "data"})."""
+    """(name, {"shape", "data"}) of every tensor of a case, with the name that it has outside JSON."""
     shape = record["expected"]["shape"]
     yield from record["tensors"].items()
     yield from ((f"stage.{name}", tensor) for name, tensor in record["stages"].items())
@@ -138,7 +138,7 @@ ENDS = {
 
 
 def to_c(document, name=None):
-    """A header: every tensor as an array of its own name, and `posref_NAME_cases`, `_models`, `_conventions`, `_flags`."""
+    """A C header: an array for every tensor, and the tables `posref_NAME_cases`, `_models`, `_conventions`, `_flags`."""
     system = f"posref_{_identifier(name or document['encoding'])}"
     lines = [f"/* {document['title']} {document['schema']}; CC0 1.0 */", TYPES, f"#ifndef {system.upper()}"]
     lines += [f"#define {system.upper()}"]
@@ -182,10 +182,10 @@ ALIASES = {"raw": "bin", "c": "h"}
 
 
 def export(directory, format, pattern="*"):
-    """Write the cases whose id matches `pattern` to `directory`, one file a system: the list of paths written.
+    """Write the cases whose id matches `pattern` to `directory`, one file per system; return the list of paths.
 
     `format` is json, txt, npz, safetensors, raw (NAME.bin and NAME.index) or c (NAME.h). Existing files of these names are
-    replaced; if a rendering fails, none is. ValueError for an unknown format or a pattern that matches nothing; OSError if
+    replaced; if a rendering fails, no file is. ValueError for an unknown format or a pattern that matches nothing; OSError if
     `directory` cannot be written.
     """
     from posref import vectors
@@ -226,7 +226,7 @@ WORDS = ("case", "op", "gauge", "compare", "status", "models", "sha256", "commen
 
 
 def _words(record):
-    """What is said of a case in words, by the first word of its line."""
+    """{first word of a line: its text} for the properties of a case that are words."""
     words = {
         "case": record["id"],
         "compare": "equal" if record["cond"] is None else "tolerance",

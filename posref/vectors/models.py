@@ -1,22 +1,22 @@
-r"""Tolerance: how far an honest implementation may be from the exact value, element by element and all elements together.
+r"""Tolerance: the largest errors of a correct implementation, for each element and for all elements together.
 
-Definition. A compute model says how coarsely an implementation rounds; a case says how sensitive each element is:
+Definition. A precision model says how coarsely an implementation rounds; a case says how sensitive each element is:
 
     tolerance = (1 + 2^-5) (c_phase growth phase + c_amp amp + c_out out) + floor
     worst = max |error| / tolerance <= 1
     spread = rms(error / tolerance) / r <= 1
 
-Symbols. u = unit roundoff: 2^-53 (f64), 2^-24 (f32), 2^-11 (f16), 2^-8 (bf16). A model has c_phase, c_amp, c_out, floor; a
-case has arrays phase, amp, out of the shape of its expected values (absent: 0, 0, |expected|), three digits, rounded up; for
-some models growth (absent: 1) and r (absent: any spread will do).
+Symbols. u = unit roundoff: 2^-53 (f64), 2^-24 (f32), 2^-11 (f16), 2^-8 (bf16). A model has c_phase, c_amp, c_out, floor. A
+case has arrays phase, amp, out with the shape of its expected values (absent: 0, 0, |expected|), rounded up to three digits;
+for some models it has growth (absent: 1) and r (absent: spread is not checked).
 
-Derivation, for a pair (a, b) turned by phi = p theta, y = a cos phi - b sin phi (its partner alike):
+Derivation, for a pair (a, b) rotated by phi = p theta, y = a cos phi - b sin phi (its partner in the same way):
 
 * theta = base^(-2t/dim) as a power or as exp(-2t ln(base) / dim): up to three roundings of an exponent of size |ln theta|, each
-  a relative error |ln theta| u of theta; one for the function, one for a reciprocal, one for p theta, one spare. So
+  a relative error |ln theta| u of theta; one rounding of the function, one of a reciprocal, one of p theta, one in reserve. So
   |d phi| <= k u |phi| with k = 3 |ln theta| + 4, and |dy / d phi| <= hypot(a, b): phase = hypot(a, b) |phi| k, c_phase = u.
-* Each term meets the rounding of its table (2u for a library function within one unit in the last place, u for a table rounded
-  to a format), of its product (u) and of the sum (u): amp = |a cos phi| + |b sin phi|, c_amp = u_table + 2 u_arithmetic.
+* Each term is rounded in its table (2u for a library function within one unit in the last place, u for a table rounded to
+  a format), in its product (u) and in the sum (u): amp = |a cos phi| + |b sin phi|, c_amp = u_table + 2 u_arithmetic.
 * The result is rounded once to the output format: out = |y|, c_out = u of the output.
 * Values of f16 below 2^-14 round absolutely: 2^-25 at the output; in all-f16 also table entries times |a| + |b| <= 4 and two
   products, 7 * 2^-25 in all. That is the floor.
@@ -26,16 +26,16 @@ Derivation, for a pair (a, b) turned by phi = p theta, y = a cos phi - b sin phi
   factor, two roundings and its share of |ln theta|, so k = |ln theta| + 3t + 4. With |ln theta| = 2t ln(base) / dim the
   quotient of this k and the k above is monotone in t: growth is the larger end, 1 or that of the last pair t = dim/2 - 1.
 
-Sums of n terms (dot products, averages) use the same coefficients, since c_amp >= 3u in every model: a term that meets r
-roundings counts r/3 times in amp, and what is stored on the way in the output format counts in out.
+Sums of n terms (dot products, averages) use the same coefficients, since c_amp >= 3u in every model: a term that is rounded r
+times counts r/3 times in amp, and intermediate results stored in the output format count in out.
 
-The second criterion is for attention in 16 bits and float32, where that sum of worst cases is 5 to 50 times what honest code is
-off: its errors differ in sign; and for cases of 16 bits whose tolerances hold the right output divided by 1.1. r is three times
-the largest rms(error / tolerance) of honest implementations (posref/check/rounded.py: orders of sums, places of the 16 bits,
-exp and exp2, random roundings), at least that of one rounding of an exact result at its largest, at most 1, two digits, rounded
-up. So honest code is at a third of r or less. That holds for few elements too: an implementation like the 16 random ones is
-refused only if its spread is three times that of each. For one element and normal errors the odds are P(|x| < t)^16 P(|x| >
-3t), at most 6e-6 (at t = 1.1 standard deviations), and less for more elements.
+The second criterion, spread, is for attention in 16 bits and float32: errors differ in sign, so this sum of worst cases is 5 to
+50 times the errors of correct code. It is also for cases of 16 bits whose tolerances would pass the right output divided by
+1.1. r is three times the largest rms(error / tolerance) of correct implementations (posref/check/rounded.py: orders of sums,
+places of the 16 bits, exp and exp2, random roundings), but at least that of one rounding of an exact result at its largest, and
+at most 1, rounded up to two digits. So correct code is at a third of r or less. That holds for few elements too: code like the
+16 random implementations is refused only if its spread is three times that of each. For one element and normal errors the
+odds are P(|x| < t)^16 P(|x| > 3t), at most 6e-6 (at t = 1.1 standard deviations), and less for more elements.
 """
 
 from typing import NamedTuple
@@ -44,7 +44,7 @@ import numpy as np
 
 
 class Model(NamedTuple):
-    """Coefficients of one way to compute."""
+    """The coefficients of one precision model."""
 
     c_phase: float
     c_amp: float
@@ -66,7 +66,7 @@ MODELS = {
 
 
 def tolerance(case, model):
-    """The largest allowed |error| of every element: float64, shape of `case.expected`; zeros where equality is meant.
+    """The largest allowed |error| of every element: float64, shape of `case.expected`; zeros if results must be equal.
 
     `model` is a name in MODELS. ValueError if there is no such model.
 
@@ -96,11 +96,11 @@ def error(case, got, model):
 
 
 def worst(case, got, model):
-    """The worst error in units of its tolerance; inf for a wrong shape, for NaN, and for another value where equality is meant.
+    """The worst error in units of its tolerance; inf for a wrong shape, NaN, or any difference if results must be equal.
 
-    With `case.gauge == "row_constant"` a constant may be added to every row (softmax does not see it): the worst pair of
-    elements of a row then decides, |difference of their errors| / (sum of their tolerances). Elements of `case.ignore` may
-    have any value, infinity and NaN too.
+    With `case.gauge == "row_constant"`, each row may be shifted by a constant, which softmax ignores. Then the worst pair of
+    elements in a row counts: |difference of their errors| / (sum of their tolerances). Elements in `case.ignore` may have any
+    value, infinity and NaN included.
     """
     difference = differences(case, got)
     if difference is None:
@@ -131,20 +131,20 @@ def spread(case, got, model):
 
 
 def rms(values, counts=True):
-    """The root mean square of those that count; 0 of none."""
+    """The root mean square of the values that count; 0 if none counts."""
     squares = np.square(values)
     chosen = squares.ravel() if counts is True else squares[np.broadcast_to(counts, squares.shape)]
     return float(np.sqrt(chosen.mean())) if chosen.size else 0.0
 
 
 def ratios(difference, allowed):
-    """|difference| / allowed: 0 where both are 0, infinite where nothing is allowed."""
+    """|difference| / allowed; 0 where both are 0, infinite where only `allowed` is 0."""
     found = np.where(difference == 0, 0.0, np.inf)
     return np.divide(np.abs(difference), allowed, out=found, where=allowed > 0)
 
 
 def on_host(value):
-    """The numbers of a numpy array or of a tensor of torch, jax or mlx; bfloat16, which NumPy has not, becomes float32."""
+    """A numpy array, or a tensor of torch, jax or mlx, as a numpy array; bfloat16, which NumPy lacks, becomes float32."""
     if hasattr(value, "detach"):
         value = value.detach().cpu()
         return np.asarray((value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy())
@@ -163,9 +163,9 @@ def differences(case, got):
 
 
 def fingerprint(case, got):
-    """Four sums of the differences, by which a mistake is known: weights are those of the inputs' formula with tags 1, 2, 4, 6.
+    """Four weighted sums of the differences, which identify a mistake. The weights are `recipes.painted` with tags 1, 2, 4, 6.
 
-    In the gauge row_constant every row is first lowered by its first difference.
+    In the gauge row_constant, the first difference of each row is first subtracted from the row.
 
     >>> from posref import vectors
     >>> tiny = vectors.case("rope/half/d4-b1e4/one")

@@ -1,4 +1,4 @@
-"""Recipes: cases of the size of a kernel, small because inputs are a formula, and the output is 64 entries and four sums.
+"""Recipes: cases at the sizes of kernels. The files stay small: a formula makes the inputs, and 68 numbers are the output.
 
 >>> from posref import vectors
 >>> case = vectors.kernels("rope/kernel/decode-*")[0]
@@ -44,7 +44,7 @@ def inputs(case):
 
 
 def entries(case, output):
-    """What is compared: the output at `indices`, then its four sums with the weights of the formula, in float64.
+    """The numbers to compare: the output at `indices`, then four sums weighted by the formula, in float64.
 
     >>> from posref import vectors
     >>> case = vectors.kernels("rope/kernel/decode-*")[0]

@@ -1,6 +1,6 @@
-"""Schema: what a vector file must look like, `schema.json`, applied without a library.
+"""Schema: checks a vector file against `schema.json`, without a library.
 
-The words of JSON Schema (draft-07) that `schema.json` uses are known here; any other is an error, not ignored.
+It knows the keywords of JSON Schema (draft-07) that `schema.json` uses; any other keyword is an error.
 """
 
 import json
@@ -21,7 +21,7 @@ NOTES = {"$schema", "title", "definitions"}
 
 
 def problems(value, rule=None, at="$"):
-    """Sentences about everything in `value` that the rule does not allow; the rule is that of a whole file by default.
+    """A sentence for each part of `value` that the rule does not allow; by default the rule for a whole file.
 
     >>> list(problems({"shape": [2], "data": "12"}, SCHEMA["definitions"]["tensor"]))
     ['$.data is no array']

@@ -13,7 +13,7 @@ from proofs.kit import *
 from proofs.kit.loops import Listed, Loop, covers
 
 N = size("n")
-# nodes, stages, their divisor, weights, their divisor: the 3/8 rule, which is torchdiffeq's "rk4", and two others
+# (nodes, stages, divisor of the stages, weights, divisor of the weights): the 3/8 rule, torchdiffeq's "rk4", and two others
 THREE_EIGHTS = (0, 1, 2, 3), ([], [1], [-1, 3], [3, -3, 3]), 3, (1, 3, 3, 1), 8
 CLASSICAL = (0, 1, 1, 2), ([], [1], [0, 1], [0, 0, 2]), 2, (1, 2, 2, 1), 6
 
@@ -44,12 +44,12 @@ THREE, TWICE = [sp.Integer(t) for t in (0, 3, 4)], [sp.Integer(t) for t in (0, 1
 
 
 def anything(t, p):
-    """A field about which nothing is known: f(t, a, b), g(t, a, b), of a list of expressions."""
+    """A free field on a list of two expressions: f(t, a, b), g(t, a, b)."""
     return [name(*(sp.expand(x) for x in (t, *p))) for name in (F, G)]
 
 
 def on_arrays(field):
-    """A field of lists as one of arrays, row by row."""
+    """A field of lists, applied to the rows of an array."""
 
     def derivative(t, p):
         rows = p.reshape(-1, p.shape[-1])

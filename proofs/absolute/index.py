@@ -1,4 +1,4 @@
-"""Index: the position itself, as a number; and what is asked of an encoding, decided for each of them."""
+"""Index: the position itself, as a number; and the requirements of an encoding, decided for each absolute encoding."""
 
 # Over budget: the table of requirements of all absolute encodings
 
@@ -44,11 +44,11 @@ def last_position_is_one():
         prove_equal(index.encode_normalized(array([4]), 5, denominator=denominator), [[1]])
 
 
-# what is asked of an encoding, and what each of them gives: length independent, content independent, unique, small
+# the requirements of an encoding, and which encodings fulfil them: length independent, content independent, unique, small
 
 
 def answers(table):
-    """Rows `encoding | system | its answers`, as a dictionary; a line that is indented belongs to the one before it."""
+    """Rows `encoding | system | its answers`, as a dictionary; an indented line continues the line before it."""
     rows = re.sub(r"\n +", " ", table.strip()).split("\n")
     return {name: tuple(rest) for name, *rest in (row.split(" | ") for row in rows)}
 
@@ -77,17 +77,17 @@ ABSOLUTE = [*(system.encode for system in ENCODINGS), shaw.embed, t5.bias, rope.
 
 
 def anything(p):
-    """A step about which nothing is known."""
+    """A free function as step."""
     return array([sp.Function("f", real=True)(*(x.e for x in p)), sp.Function("g", real=True)(*(x.e for x in p))])
 
 
 def field(t, p):
-    """A field of time about which nothing is known."""
+    """A free function of time as field."""
     return array([sp.Function("f", real=True)(sp.expand(getattr(t, "e", t)))] * len(p))
 
 
 def from_tables(n):
-    """The encodings of n tokens that are read from tables or computed one after the other: {name: rows}."""
+    """{name: rows} of n tokens, for encodings that read tables or compute one row after the other."""
     at = np.arange(n)
     relative = offsets.offsets(at, at)
     return {

@@ -22,7 +22,7 @@ F, G = sp.Function("f", real=True), sp.Function("g", real=True)
 
 
 def anything(p):
-    """A step about which nothing is known: (a, b) to (f(a, b), g(a, b)) in every row."""
+    """A free step: it maps (a, b) to (f(a, b), g(a, b)) in every row."""
     return array([[f(expression(a), expression(b)) for f in (F, G)] for a, b in p])
 
 
@@ -48,7 +48,7 @@ def first_row_is_a_step_already():
 
 
 def orbit(k):
-    """The state at k of a step about which nothing is known: (p(k, 0), p(k, 1))."""
+    """The state at k of a free step: (p(k, 0), p(k, 1))."""
     return array([sp.Function("p", real=True)(expression(k), c) for c in range(2)])
 
 

@@ -26,7 +26,7 @@ def features(c, matrix, m=sp):
 
 
 def places(mask):
-    """Counts of a column and of a row up to each pixel, itself included, as nested lists."""
+    """The counts of visible pixels along the column and the row up to each pixel, itself included, as nested lists."""
     height, width = len(mask), len(mask[0])
     up, left = (lambda y, x: sum(mask[z][x] for z in range(y + 1))), (lambda y, x: sum(mask[y][z] for z in range(x + 1)))
     return [[[up(y, x), left(y, x)] for x in range(width)] for y in range(height)]

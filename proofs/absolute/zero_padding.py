@@ -1,4 +1,4 @@
-"""Zero padding: how a convolution without any position encoding comes to know the border."""
+"""Zero padding: how a convolution without position encoding knows where the border is."""
 
 import itertools
 
@@ -15,7 +15,7 @@ WIDTHS = (1, 2, 3, 4)
 
 
 def definition(x, kernel, padding, *, left=None):
-    """y_i = sum_k x_{i + k - c} W_k with c = (width - 1) // 2; rows outside are 0, or those at i modulo n, or not asked for."""
+    """y_i = sum_k x_{i + k - c} W_k with c = (width - 1) // 2; rows outside are 0, or those at i modulo n, or never read."""
     width, n = len(kernel), len(x)
     left = (width - 1) // 2 if left is None else left
     starts = range(n - width + 1) if padding == "valid" else range(-left, n - left)

@@ -32,9 +32,9 @@ TWINS = {
 
 
 def source(kernel, **sizes):
-    """The Python source of a kernel, calling that of the kernels it calls; exp is exp instead of its polynomial.
+    """The Python source of a kernel, which calls the Python source of other kernels; exp is exp, not its polynomial.
 
-    `sizes` take the place of LANES, TILE and STRETCH.
+    `sizes` replace LANES, TILE and STRETCH.
     """
     function = kernel.py_func
     called = {name: function.__globals__[name] for name in function.__code__.co_names if name in function.__globals__}
@@ -49,7 +49,7 @@ def zeros(*shape):
 def attend(q, k, v, bias=None, *, low, high, kernel=fast._attend, divide=True, lanes=2, tile=4, shard=2, **rules):
     """The State that a kernel writes, called as `_stream` calls it: in two pieces. `rules` are row_scale, softcap and sinks.
 
-    For few queries it is that of shards of so many tiles of keys, merged.
+    For few queries it is merged from shards of this many tiles of keys.
     """
     (heads, n_query, dim), width = q.shape, v.shape[2]
     q = q * rules.get("row_scale", np.ones(n_query, dtype=int))[:, None]
@@ -218,7 +218,7 @@ def the_cap_is_a_clip():
 
 
 def extended(rule, head, offsets):
-    """What `_extend` writes for some offsets, one by one."""
+    """The biases that `_extend` writes for some offsets, one by one."""
     row = room("r", 1, len(offsets))
     for x, offset in enumerate(offsets):
         source(fast._extend)(*(part[head : head + 1] for part in rule), int(offset), row[:, x : x + 1])
@@ -272,7 +272,7 @@ TURNS = "the loops are run turn by turn"
 
 
 def whole(names, **more):
-    """Symbols for integers of which nothing is known, or what `more` says."""
+    """Symbols for integers, with the assumptions `more`."""
     return [symbol(name, integer=True, **more) for name in names.split()]
 
 
@@ -284,7 +284,7 @@ def cells(name, *shape):
 
 
 def one_of(**indices):
-    """In the place of `range`: a loop up to one of these numbers runs for any one of its turns, which do not see each other."""
+    """A replacement of `range`: a loop up to one of these numbers runs for one free iteration; iterations are independent."""
 
     def run(*bounds):
         known = [index for number, index in indices.values() if [expression(bound) for bound in bounds] == [expression(number)]]
@@ -299,7 +299,7 @@ WIDTH, INDICES = whole("width")[0], {"r": LANE, "c": KEY, "e": FEATURE}
 
 
 def stepped(number, index, **given):
-    """What one turn of a loop of `_step` makes of any arrays, and of those given; and the turns that it runs for."""
+    """The effect of one iteration of a loop of `_step` on free or given arrays, and the iterations of this loop."""
     names = {name: cells(name) for name in ("maximum", "denominator", "s")} | given
     names = Loop(fast._step, 0).before(names | {"count": COUNT, "LANES": LANES_, "range": one_of(lanes=(LANES_, LANE))})
     loop = Loop(fast._step, number)
@@ -349,7 +349,7 @@ PANEL, (AT, BEGUN) = whole("panel", positive=True)[0], whole("p row", nonnegativ
 
 
 def multiplied(names):
-    """Names in a turn of the loop of `_multiply` over the columns of a, on every path of its rows, and what the turn makes."""
+    """The variables in one iteration of `_multiply` over the columns of a, on every path of its rows, and its effect."""
     one_of_panel = one_of(panel=(PANEL, LANE))
     loops = outer, panels, begins, columns = [Loop(fast._multiply, *path) for path in ((0,), (0, 0), (0, 0, 0), (0, 0, 1))]
     names = outer.before(names | {"LANES": LANES_, "_panel": lambda x, lanes: PANEL, "len": lambda x: x.shape[0]})
@@ -468,7 +468,7 @@ BLOCK = "heads first step w shared blocks"
 
 
 def begun_blocks(names):
-    """Names before the blocks of `_attend`, and how often they run."""
+    """The variables before the blocks of `_attend`, and the number of blocks."""
     shapes = {"q": ("heads", "n_query", "dim"), "k": ("shared",), "v": ("shared", "n_key", "width")}
     begun = Loop(fast._attend, 0).before(
         {name: Parts(name, *(names[x] for x in shape)) for name, shape in shapes.items()} | {"LANES": LANES_}
@@ -477,7 +477,7 @@ def begun_blocks(names):
 
 
 def begun_tiles(names):
-    """Names before the tiles of block w."""
+    """The variables before the tiles of block w."""
     i = (names["blocks"] - 1 - names["w"] % names["blocks"]) * LANES_
     turns = one_of(lanes=(LANES_, LANE), queries=(names["n_query"] - i, LANE), features=(names["dim"], T))
     given = {name: cells(name) for name in ("q", "turned", "sums")} | {name: Parts(name) for name in ("maximum", "denominator")}
@@ -492,7 +492,7 @@ def written(names):
 
 
 def tiled():
-    """The arguments of the kernels that one tile of `_attend` calls, by name, and the turns of its loop."""
+    """{kernel: arguments} of the calls in one tile of `_attend`, and the iterations of its loop."""
     names = dict(zip(NUMBERS.split(), whole(NUMBERS), strict=True))
     called = {}
     note = lambda name: lambda *arguments: called.setdefault(name, arguments)
@@ -613,7 +613,7 @@ def both_scores_are_of_the_first_row():
 
 
 def met(number, index, **given):
-    """What one turn of a loop of `_meet` makes of any names, and of those given; and the turns that it runs for."""
+    """The effect of one iteration of a loop of `_meet` on free or given variables, and the iterations of this loop."""
     names = {name: cells(name) for name in ("s", "sums")} | {"count": COUNT, "highest": symbol("highest")}
     names |= {"denominator": symbol("denominator"), "len": lambda x: x.shape[0]} | given
     names["sums"].shape, loop = (WIDTH,), Loop(fast._meet, number)
@@ -621,7 +621,7 @@ def met(number, index, **given):
 
 
 def scored(after, before, bias, **told):
-    """Names of `_meet` before its maximum is searched, for one of its keys, on every path."""
+    """The variables of `_meet` before the search for the maximum, for one key, on every path."""
     count, one, place = COUNT + KEY, symbol("denominator"), lambda at: 0 if at == -1 else sp.Function("s", real=True)(at)
     names = {
         "s": Cells(place),
@@ -696,7 +696,7 @@ def sums_are_not_rescaled():
 
 
 def gathered(*path):
-    """Names in a loop of `_gather` inside that over the keys, and after one turn of its loop over the features."""
+    """The variables in a loop of `_gather` within the loop over keys, and after one iteration over the features."""
     names = {"s": Rows("s"), "values": Rows("values", COUNT), "sums": cells("sums", ROWS, WIDTH), "len": lambda x: x.shape[0]}
     names = Loop(fast._gather, 0).before(names) | {"c": KEY, "r": ROW}
     inside = Loop(fast._gather, *path).before(Loop(fast._gather, 0, 1).before(names))
@@ -744,7 +744,7 @@ STATE = symbol("m"), symbol("d")
 
 
 def few_tiled():
-    """The turns of the loops of `_attend_few`, but for the outermost, its names, and what it calls."""
+    """The iterations of the inner loops of `_attend_few`, its variables, and its calls."""
     called, names = {}, dict(zip(FEW_NUMBERS.split(), whole(FEW_NUMBERS), strict=True))
     note = lambda name: lambda *given: called.setdefault(name, given) and STATE
     names |= {name: Parts(name) for name in ("q", "k", "v", "bias", "out", "s")} | {"softcap": None, "len": lambda x: COUNT}
@@ -815,7 +815,7 @@ def few_queries_count_from_their_own_tile():
 
 
 def example(n, m, d=3, width=1):
-    """Scores that compare: distinct integers times one positive symbol. Values are free. Four heads on two of the keys."""
+    """Comparable scores: distinct integers times one positive symbol. Values are free. Four query heads share two key heads."""
     unit = symbol("unit", positive=True)
     q = array(np.arange(4 * n * d).reshape(4, n, d) ** 2 % 11 - 5)
     k = unit * (np.arange(2 * m * d).reshape(2, m, d) ** 3 % 13 - 6)

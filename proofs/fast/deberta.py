@@ -9,7 +9,7 @@ from proofs.kit import *
 
 SCALE = symbol("scale")
 
-# (batch, 1, n, m): offsets of its own for each row of the batch, beyond K = 2 and 3 on both sides
+# (batch, 1, n, m): each row of the batch has its own offsets, beyond K = 2 and 3 on both sides
 OWN = np.array([[[[-3, -2, 1], [0, 2, 3]]], [[[-4, 4, 0], [5, -1, -9]]]])
 
 

@@ -75,7 +75,7 @@ LAYS = (fast._lay_columns, fast._lay_row, fast._copy, fast._reverse)
 
 
 def noted(called, name):
-    """A function that notes its arguments."""
+    """A function that records its arguments."""
     return lambda *arguments: called.setdefault(name, arguments)
 
 
@@ -188,7 +188,7 @@ def rows_have_the_offsets_of_the_first():
 
 
 def python(kernel):
-    """The source of a kernel, calling that of the kernels it calls."""
+    """The Python source of a kernel, which calls the Python source of other kernels."""
     names = dict(kernel.py_func.__globals__)
     names |= {k.py_func.__name__: types.FunctionType(k.py_func.__code__, names) for k in LAYS}
     return types.FunctionType(kernel.py_func.__code__, names)

@@ -30,7 +30,7 @@ TWINS = {
 
 
 def arrays():
-    """x, cos and sin as the kernels see them, and what the specification makes of them."""
+    """x, cos and sin in the shapes of the kernels, and the result of the specification."""
     x, cos, sin = sized("x", B, H, G, N, 2 * P + REST), sized("c", B, G, N, P), sized("s", B, G, N, P)
     turned = {name: rope.rotate(x, cos[:, None], sin[:, None], layout=name, rotary_dim=2 * P) for name in KERNELS}
     return x, cos, sin, turned
@@ -83,7 +83,7 @@ def kernels_past_the_caches():
 
 
 def by_rows(layout, x, c, s):
-    """What the kernel makes by way of a row."""
+    """The result of the kernel that writes through a row."""
     out = room("out", *x.shape)
     PAST_CACHES[layout].py_func(x, c, s, out, room("row", x.shape[-1]))
     return out

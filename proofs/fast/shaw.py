@@ -13,7 +13,7 @@ N, M, H, R = size("n"), size("m"), size("h"), size("k")
 SCALE = symbol("scale")
 ENDS = laid_out.Ends(2, 1, -2, 2)
 
-# (batch, 1, n, m): offsets of its own for each row of the batch, beyond k = 2 on both sides
+# (batch, 1, n, m): each row of the batch has its own offsets, beyond k = 2 on both sides
 OWN = np.array([[[[-3, -2, 1], [0, 2, 3]]], [[[1, -1, 0], [5, 0, -9]]]])
 
 

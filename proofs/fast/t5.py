@@ -1,4 +1,4 @@
-"""T5 bias, compiled: the kernel copies what the specification says about the nearest offsets."""
+"""T5 bias, compiled: the kernel copies the biases of the nearest offsets from the specification."""
 
 import numpy as np
 import sympy as sp

@@ -1,4 +1,4 @@
-"""Transformer-XL, compiled: the kernels read where the specification shifts."""
+"""Transformer-XL, compiled: the kernels read the entries that the specification shifts into place."""
 
 import numpy as np
 import sympy as sp
@@ -31,7 +31,7 @@ def masked(content, n_query, n_key):
 
 
 def sources(content):
-    """An output apart from the content, and one in the same memory."""
+    """An output in its own memory, and an output in the memory of the content."""
     both = Output(content.shape, contents=content)
     return (content, Output(content.shape)), (both, both)
 

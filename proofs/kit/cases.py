@@ -190,6 +190,12 @@ def use(e):
     _used.update(e.free_symbols & _sizes)
 
 
+@lru_cache(2**14)
+def free_symbols(e):
+    """The free symbols of an expression; sympy looks for those of a sum each time."""
+    return frozenset(e.free_symbols)
+
+
 def at_case(e):
     """An expression in the case that runs."""
     return e.xreplace(_case) if _case else e
@@ -197,7 +203,7 @@ def at_case(e):
 
 def has_size(e):
     """Whether a size occurs in an expression, or an index that is below a size."""
-    free = e.free_symbols
+    free = free_symbols(e)
     return not _sizes.isdisjoint(free) or any(_bounds[i].free_symbols for i in free & _bounds.keys())
 
 
@@ -223,7 +229,13 @@ def special():
 
 def nonnegative(e):
     """True only if e >= 0 for all admissible values: 0 <= i < c L is used as L = (i + 1 + slack) / c, and as a fact."""
-    e = settled(sp.expand(sp.sympify(e)))
+    return _nonnegative(sp.sympify(e), tuple(_case.items()), tuple(_facts))
+
+
+@lru_cache(100_000)
+def _nonnegative(e, *_):
+    """By the expression, the case and the facts, which are all that it depends on."""
+    e = settled(sp.expand(e))
     if _clearly_nonnegative(e):
         return True
     own = (at_case(_bounds[i]) - 1 - i for i in e.free_symbols & _bounds.keys())

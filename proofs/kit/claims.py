@@ -76,7 +76,7 @@ def prove_equal(left, right, mention=()):
         if a != b:
             _note_denominators(a, b)
     mentioned = {settled(expression(m)) for m in np.ravel(np.array(list(mention), dtype=object))}
-    missing = {m for m in mentioned if not m.is_number} - set().union(*(a.free_symbols for a in left.ravel()))
+    missing = mentioned and {m for m in mentioned if not m.is_number} - set().union(*map(cases.free_symbols, left.ravel()))
     if missing and not special():
         raise NotProved(f"vacuous: {sorted(map(str, missing))} do not occur")
     RECORD.equalities += zip(left.ravel(), right.ravel(), strict=True)
@@ -394,6 +394,7 @@ def _read(e, point):
     return {a: _function_value(a) for a in atoms if not a.free_symbols}
 
 
+@functools.lru_cache(2**12, typed=True)
 def _short(e):
     text = str(e)
     return text if len(text) <= 160 else text[:160] + ".."

@@ -64,7 +64,12 @@ def kind_of(value):
 def kind_of_entries(array):
     """The smallest kind that holds all entries."""
     entries = np.ndarray.ravel(array.view(np.ndarray))
-    return max(map(_kind_of_number, entries), key=ORDER.index, default="f")
+    kinds = set()
+    for entry in entries:
+        kinds.add(_kind_of_number(entry))
+        if "f" in kinds:  # it holds all others
+            break
+    return max(kinds, key=ORDER.index, default="f")
 
 
 def _kind_of_number(value):

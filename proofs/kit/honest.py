@@ -102,7 +102,7 @@ def _never_zero(t):
     if re.search(r"\bas a function of\b|\bin general\b", t.statement):
         return ""
     for function in helpers(t.body):
-        for node in ast.walk(tree(function)):
+        for node in nodes(function):
             claimed = node.args[0] if isinstance(node, ast.Call) and ast.unparse(node.func) == "prove_that" else None
             words = ast.unparse(claimed) if isinstance(claimed, ast.UnaryOp) and isinstance(claimed.op, ast.Not) else ""
             if "is_zero(" in words:
@@ -115,7 +115,7 @@ def _void(t):
     if inspect.signature(t.body).parameters:
         return "takes arguments; a theorem is run without any"
     for function in helpers(t.body):
-        for node in ast.walk(tree(function)):
+        for node in nodes(function):
             if isinstance(node, ast.Expr) and _lies(node.value, function):
                 return f"ignores what {ast.unparse(node.value)} returns; compare it"
             if isinstance(node, ast.Call) and (word := _unreadable(node)):
@@ -141,7 +141,7 @@ def bounded(t):
 
 def _premises(t):
     """A premise that computes nothing, or that speaks of a function of the theorem, in words."""
-    for node in (node for function in helpers(t.body) for node in ast.walk(tree(function)) if isinstance(node, ast.Call)):
+    for node in (node for function in helpers(t.body) for node in nodes(function) if isinstance(node, ast.Call)):
         if ast.unparse(node.func) == "premise" and not any(isinstance(part, ast.Name) for part in ast.walk(node.args[0])):
             return f"has the premise {ast.unparse(node.args[0])}, of which nothing is computed"
     names = [python_function(f).__name__ for f in t.of]
@@ -188,7 +188,7 @@ def _reaches_into(node, function):
 
 def _writes(function):
     """Whether a function writes what it makes into its arguments, as kernels do."""
-    return not any(isinstance(node, ast.Return) and node.value for node in ast.walk(tree(python_function(function))))
+    return not any(isinstance(node, ast.Return) and node.value for node in nodes(python_function(function)))
 
 
 def _compared(node):
@@ -274,9 +274,8 @@ def _nowhere():
 def _paths(t):
     """A loop over all paths that leaves some out, or a claim under another name, so that nobody sees such a loop."""
     for function in helpers(t.body):
-        nodes = [*ast.walk(tree(function))]
-        called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
-        for node in nodes:
+        called = {id(node.func) for node in nodes(function) if isinstance(node, ast.Call)}
+        for node in nodes(function):
             name = node.attr if isinstance(node, ast.Attribute) else _global_name(node, function)
             if name in CLAIMS and (isinstance(node, ast.Attribute) or id(node) not in called or node.id != name):
                 return f"writes {ast.unparse(node)} for {name}; call {name} by its name"
@@ -285,9 +284,10 @@ def _paths(t):
                 return f"claims nothing on the paths of {ast.unparse(node.iter)}; compare on each of them"
             if isinstance(node, ast.Subscript) and "all_paths(" in ast.unparse(node.value):
                 return f"takes some of the paths in {ast.unparse(node)}; write a loop over all"
-        iterated = {id(node.iter) for node in nodes if isinstance(node, (ast.For, ast.comprehension))}
-        only_one = {id(node.value) for node in nodes if isinstance(node, ast.Assign) and _one_element(node.targets[0])}
-        for node in nodes:
+        iterated = {id(node.iter) for node in nodes(function) if isinstance(node, (ast.For, ast.comprehension))}
+        assigned = [node for node in nodes(function) if isinstance(node, ast.Assign)]
+        only_one = {id(node.value) for node in assigned if _one_element(node.targets[0])}
+        for node in nodes(function):
             called = isinstance(node, ast.Call) and ast.unparse(node.func) == "all_paths"
             if called and id(node) not in iterated | only_one:
                 return f"does not go through all of {ast.unparse(node)}; write a loop over it"
@@ -310,15 +310,14 @@ def helpers(body):
     found = [body]
     for function in found:
         own = {*function.__code__.co_varnames, *function.__code__.co_cellvars, ""}
-        words = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(tree(function))} - own
-        values = (function.__globals__.get(word) for word in sorted(words))
+        values = (function.__globals__.get(word) for word in sorted(names_in(function) - own))
         found += [f for f in values if inspect.isfunction(f) and f.__module__ == body.__module__ and f not in found]
     return found
 
 
 def signs():
     """What symbols are by their making, as hypotheses: positive or not negative; of sizes and indices it is said elsewhere."""
-    free = {s for e in _sides() for s in e.free_symbols} - cases._sizes - cases._bounds.keys()
+    free = _free() - cases._sizes - cases._bounds.keys()
     known = {s: "> 0" if s.is_positive else ">= 0" for s in free if s.is_Symbol and s.is_nonnegative and "#" not in s.name}
     return [f"{s} {sign}" for s, sign in sorted(known.items(), key=str)]
 
@@ -326,6 +325,10 @@ def signs():
 def _sides():
     """The expressions of all equalities, each once."""
     return {e for pair in RECORD.equalities for e in pair}
+
+
+def _free():
+    return set().union(*map(cases.free_symbols, _sides()))
 
 
 def reason(t):
@@ -340,7 +343,7 @@ def only_trivial():
 
 def _sizes(t):
     """Quantified sizes that nothing symbolic stands for."""
-    free = {s for e in _sides() for s in e.free_symbols} | RECORD.asked
+    free = _free() | RECORD.asked
     functions = any(e.has(AppliedUndef, sp.Indexed) for e in _sides())
     whole = {s.name for s in free if s.is_integer and s.is_nonnegative and "#" not in s.name} | {s.name for s in RECORD.sizes}
     ran = whole | {s.name for s in free}
@@ -523,12 +526,11 @@ def _expected(t):
     if not pins(t):
         return ""
     under = {python_function(f) for f in t.of}
-    definition = tree(t.body)
     runs = {}  # local name -> the function under proof that gives its value
-    for name, value in (pair for node in ast.walk(definition) for pair in _named(node)):
+    for name, value in (pair for node in nodes(t.body) for pair in _named(node)):
         if found := _run(value, t.body, under, runs):
             runs[name] = found
-    for node in ast.walk(definition):
+    for node in nodes(t.body):
         if pair := _compared(node):
             found = _run(pair[-1], t.body, under, runs)
             if found and not re.search(rf"\b{found}\b", t.statement):
@@ -556,7 +558,7 @@ def _one_by_one(target, value):
 
 def of_numbers_alone(control):
     """A claim of a control that holds no name, so that nothing which was computed refutes it, as text; "" if there is none."""
-    for node in ast.walk(tree(control)):
+    for node in nodes(control):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("prove_that", "prove_equal"):
             claimed = node.args[: 1 + (ast.unparse(node.func) == "prove_equal")]
             names = {part.id for each in claimed for part in ast.walk(each) if isinstance(part, ast.Name)}
@@ -570,7 +572,7 @@ def literal_witness(control):
     given = (
         k.value
         for f in helpers(control)
-        for node in ast.walk(tree(f))
+        for node in nodes(f)
         if isinstance(node, ast.Call)
         for k in node.keywords
         if k.arg == "counterexample"
@@ -613,3 +615,15 @@ def tree(function):
     root = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
     root.decorator_list = []
     return root
+
+
+@functools.cache
+def nodes(function):
+    """All nodes of the tree of a function."""
+    return [*ast.walk(tree(function))]
+
+
+@functools.cache
+def names_in(function):
+    """The names and attributes in a function."""
+    return {getattr(node, "attr", getattr(node, "id", "")) for node in nodes(function)}

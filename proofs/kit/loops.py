@@ -19,6 +19,7 @@ next. `Cells` is an array of any size, of which cells with symbolic indices are 
 import ast
 import contextlib
 import copy
+import functools
 import inspect
 import itertools
 
@@ -129,7 +130,7 @@ class Loop:
                 self._run([s for s in block if isinstance(s, ast.Raise)], {})
                 raise NotProved(f"{self.function.__name__} has no loop {self.path}")
             at = loops[path.pop(0)]
-            if any(isinstance(node, ast.Return) for node in ast.walk(block[at])):
+            if _returns(block[at]):
                 raise NotProved(f"{self.function.__name__} returns inside a loop, after turns of which nobody knows how many")
             if not path:
                 return block[:at], block[at], block[at + 1 :]
@@ -338,6 +339,11 @@ def _written(body):
     return {
         node.id for each in body for node in ast.walk(each) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
+
+
+@functools.lru_cache(2**10)
+def _returns(statement):
+    return any(isinstance(node, ast.Return) for node in ast.walk(statement))
 
 
 def _is_check(statement):

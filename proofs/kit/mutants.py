@@ -6,6 +6,8 @@ are left alone: ordinary tests own them.
 
 import ast
 import contextlib
+import copy
+import functools
 import inspect
 import pickle
 import re
@@ -54,7 +56,7 @@ def python_function(function):
 def tree(function):
     """The syntax tree of the code that runs now, a mutant's own if one is swapped in."""
     function = python_function(function)
-    return tree_of(function.__code__) or original(function)
+    return tree_of(function.__code__) or _written(function)
 
 
 def tree_of(code):
@@ -83,9 +85,14 @@ def mutants(function):
 def tripwire(function):
     """Code that raises instead of computing."""
     function = python_function(function)
-    root = original(function)
-    root.body[0].body = ast.parse(f"raise __import__({__name__!r}, fromlist=['Tripwire']).Tripwire({function.__name__!r})").body
-    return code_of(function, root)
+    return with_body(function, f"raise __import__({__name__!r}, fromlist=['Tripwire']).Tripwire({function.__name__!r})")
+
+
+def with_body(function, text):
+    """Code with the arguments of the code that runs now, and another body."""
+    definition = copy.copy(tree(function).body[0])
+    definition.body = ast.parse(text).body
+    return code_of(function, ast.Module([definition], []))
 
 
 def with_other_numbers(function):
@@ -123,7 +130,12 @@ def posref_run_by(call):
 
 
 def original(function):
-    """The syntax tree of a function as it was written."""
+    """The syntax tree of a function as it was written, to be changed."""
+    return copy.deepcopy(_written(function))
+
+
+@functools.cache
+def _written(function):
     root = ast.parse(textwrap.dedent(inspect.getsource(function)))
     definition = root.body[0]
     definition.decorator_list = []

@@ -24,9 +24,9 @@ import sympy as sp
 from proofs.kit import cases
 from proofs.kit.verdicts import Undecided
 
-ONE = (Fraction(1), Fraction(0))
-HALF = (Fraction(1, 2), Fraction(0))
-I = (Fraction(0), Fraction(1))  # noqa: E741, the imaginary unit
+ONE = (1, 0)  # whole numbers are of Python, whose arithmetic is faster than that of fractions
+HALF = (Fraction(1, 2), 0)
+I = (0, 1)  # noqa: E741, the imaginary unit
 CONSTANT = ((), frozenset())
 CACHED = 200_000  # expressions; more are forgotten, so that a long run of mutants stays small
 
@@ -80,11 +80,13 @@ def add(p, q):
 
 
 def multiply(p, q):
+    if p is UNIT or q is UNIT:
+        return q if p is UNIT else p
     product = {}
-    for (monomial_p, exponent_p), c in p.items():
-        for (monomial_q, exponent_q), e in q.items():
+    for (monomial_p, exponent_p), (a, b) in p.items():
+        for (monomial_q, exponent_q), (c, d) in q.items():
             key = _times(monomial_p, monomial_q), _plus(exponent_p, exponent_q)
-            _accumulate(product, key, (c[0] * e[0] - c[1] * e[1], c[0] * e[1] + c[1] * e[0]))
+            _accumulate(product, key, (a * c - b * d, a * d + b * c) if b or d else (a * c, 0))
     return product
 
 
@@ -151,7 +153,7 @@ def _polynomial(expression):
     if denominator == UNIT:
         return numerator
     if set(denominator) == {CONSTANT}:
-        real, imaginary = denominator[CONSTANT]
+        real, imaginary = map(Fraction, denominator[CONSTANT])
         norm = real**2 + imaginary**2
         return multiply(numerator, constant((real / norm, -imaginary / norm)))
     raise Undecided(f"a quotient inside exp, cos or sin: {expression}")
@@ -162,7 +164,7 @@ def _quotient(e):
         raise Undecided(f"a product whose factors do not commute: {e}")
     if e.is_Rational or e.is_Float:
         number = sp.Rational(e)
-        return constant((Fraction(int(number.p), int(number.q)), Fraction(0))), UNIT
+        return constant((int(number.p) if number.q == 1 else Fraction(int(number.p), int(number.q)), 0)), UNIT
     if e is sp.I:
         return constant(I), UNIT
     if e.is_Add:
@@ -195,7 +197,8 @@ def _sum_of_terms(terms):
     for term in terms:
         n, d = normal_form(term)
         if d == denominator:
-            numerator = add(numerator, n)
+            for key, c in n.items():
+                _accumulate(numerator, key, c)
         else:
             numerator, denominator = add(multiply(numerator, d), multiply(n, denominator)), multiply(denominator, d)
     return numerator, denominator
@@ -227,9 +230,9 @@ def _circular(e):
     argument = _polynomial(e.args[0])
     if not hyperbolic:
         argument = multiply(constant(I), argument)
-    factor = HALF if even or hyperbolic else (Fraction(0), Fraction(-1, 2))
+    factor = HALF if even or hyperbolic else (0, Fraction(-1, 2))
     second = factor if even else (-factor[0], -factor[1])
-    minus = constant((Fraction(-1), Fraction(0)))
+    minus = constant((-1, 0))
     return add(
         multiply(constant(factor), exponential(argument)), multiply(constant(second), exponential(multiply(minus, argument)))
     )

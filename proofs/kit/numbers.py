@@ -12,8 +12,6 @@ of them is off by at most u times its own result, an elementary function by 4 un
 (n - 1) u times the sum of their magnitudes, in any order. `Meter` adds up what this makes of the result; nothing is chosen.
 """
 
-import ast
-import copy
 import functools
 import inspect
 import itertools
@@ -32,7 +30,7 @@ from posref._contract.kinds import Scalar as OfContract
 from proofs.kit import cases, extents, extremes, honest, named, paths, rank, twins
 from proofs.kit.cases import every_case
 from proofs.kit.dtypes import kind_of
-from proofs.kit.mutants import code_of, python_function, swapped, tree
+from proofs.kit.mutants import python_function, swapped, tree, with_body
 from proofs.kit.record import RECORD
 from proofs.kit.sized import SizedArray, argument, generic, pair
 from proofs.kit.symbols import Scalar, array
@@ -339,12 +337,11 @@ def _copy(f):
 
 def _noting(f, number):
     """Code that notes the call and makes it."""
-    root = copy.deepcopy(tree(f))  # of a mutant its own
-    names = [a.arg for a in (*root.body[0].args.posonlyargs, *root.body[0].args.args, *root.body[0].args.kwonlyargs)]
-    names += [f"*{any_number.arg}" for any_number in [root.body[0].args.vararg] if any_number]
+    given = tree(f).body[0].args  # of a mutant its own
+    names = [a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    names += [f"*{any_number.arg}" for any_number in [given.vararg] if any_number]
     listed = ", ".join(f"{name!r}: {name.strip('*')}" for name in names)
-    root.body[0].body = ast.parse(f"return __import__({__name__!r}, fromlist=['x']).called({number}, {{{listed}}})").body
-    return code_of(f, root)
+    return with_body(f, f"return __import__({__name__!r}, fromlist=['x']).called({number}, {{{listed}}})")
 
 
 def called(number, arguments):
@@ -805,6 +802,9 @@ def known(value):
     return Number(value, np.abs(value * 1.0), np.zeros(value.shape))
 
 
+_single = functools.lru_cache(2**12, typed=True)(known)
+
+
 def constant(value):
     """A number that is written down with one rounding."""
     value = np.asarray(value)
@@ -915,17 +915,17 @@ class Meter:
         if e in indices:
             return known(indices[e])
         if e.is_Number:
-            return known(int(e)) if e.is_Integer else constant(float(e))
-        if e in (sp.true, sp.false):
+            return _single(int(e)) if e.is_Integer else constant(float(e))
+        if e is sp.true or e is sp.false:
             return known(bool(e))
         if e is sp.I:
             return known(1j)
         if e is sp.pi:
             return constant(np.pi)
         if e.is_Symbol:
-            return known(self._symbol(e))
+            return _single(self._symbol(e))
         if isinstance(e, sp.Indexed):
-            return known(self.entry(str(e.base.label), [self.value(i, indices) for i in e.indices]))
+            return known(self.entry(e.base.name, [self.value(i, indices) for i in e.indices]))
         if isinstance(e, AppliedUndef):
             if e.func.__name__.startswith("extremum_"):
                 return known(0.5)  # any number: results may not depend on it

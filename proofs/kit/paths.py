@@ -7,6 +7,7 @@ sizes alone makes cases of the theorem instead (`proofs.kit.cases`).
 from contextlib import contextmanager
 
 import sympy as sp
+from sympy.logic.boolalg import BooleanAtom
 
 from proofs.kit import cases
 from proofs.kit.cases import consequences, equals_zero, nonnegative, settled
@@ -14,6 +15,7 @@ from proofs.kit.record import RECORD
 from proofs.kit.verdicts import Undecided, Unseen
 
 SIGNS = {sp.Lt: {-1}, sp.Le: {-1, 0}, sp.Gt: {1}, sp.Ge: {0, 1}, sp.Eq: {0}, sp.Ne: {-1, 1}}  # of left - right
+ANSWERS = (bool, BooleanAtom)
 _oracle, _at_once = None, False
 _teller = None  # answers comparisons in numbers; then one path is run, and sizes are compared, too
 told = []  # (relation, answer) of the path that runs in numbers
@@ -164,21 +166,19 @@ def _contradict(facts):
 
 def decide(relation):
     """The truth of a comparison: by arithmetic, by the facts of the path, by cases of sizes, or by `all_paths`."""
-    if relation in (sp.true, sp.false):
+    if isinstance(relation, ANSWERS) or isinstance(relation := settled(relation), ANSWERS):
         return bool(relation)
-    relation = settled(relation)
-    if relation in (sp.true, sp.false):
-        return bool(relation)
-    RECORD.asked.update(relation.free_symbols)
-    of_sizes = relation.free_symbols <= cases._sizes
-    known = None if _at_once and not of_sizes and not relation.free_symbols & cases._bounds.keys() else _known(relation)
+    free = relation.free_symbols
+    RECORD.asked.update(free)
+    of_sizes = free <= cases._sizes
+    known = None if _at_once and not of_sizes and not free & cases._bounds.keys() else _known(relation)
     if known is not None:
         return known
-    if relation.free_symbols and of_sizes:
+    if free and of_sizes:
         cases.ask(relation)
     if _oracle is None:
         raise Undecided(f"a comparison of symbols outside all_paths: {relation}")
-    cases._compared.update(relation.free_symbols & cases._bounds.keys())
+    cases._compared.update(free & cases._bounds.keys())
     return _oracle(relation)
 
 

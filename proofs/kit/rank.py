@@ -4,6 +4,7 @@ A theorem runs a function at one rank. Its contract says which arguments may hav
 be what the function returns for that row alone.
 """
 
+import functools
 import math
 import re
 import traceback
@@ -33,12 +34,14 @@ def batched(function):
     return [] if is_sum(function) else _leads(function)
 
 
+@functools.cache
 def is_sum(function):
     """Whether only arguments have leading axes: then the result of a batch is the sum of those of its rows."""
     result, own = function.__wrapped__.__annotations__.get("return"), _leads(function)
     return isinstance(result, Arrays) and bool(own) and not {"...", *(f"={n}" for n in own)} & {*axes(result)}
 
 
+@functools.cache
 def _leads(function):
     rules = {n: a.rule for n, a in function.contract.arguments.items() if "." not in n}
     own = [n for n, rule in rules.items() if axes(rule) in (["..."], ["(...)"])]
@@ -46,6 +49,7 @@ def _leads(function):
     return own + alike
 
 
+@functools.cache
 def stated(function):
     """The shapes that are written behind the arrow, one for each part; of records and of others that have none, nothing."""
     rule = function.__wrapped__.__annotations__.get("return") if hasattr(function, "contract") else None
@@ -106,8 +110,9 @@ def agrees(function, given, crossed=True):
         asked += [dict.fromkeys(names, (1, 2)) | {n: (2, 1)} for n in names[len(names) == 2 :] if crossed]
     others = [n for n, a in function.contract.arguments.items() if a.shape and a.shape.lead and n not in names]
     unasked = is_sum(function) or any(isinstance(given.get(n), np.ndarray) for n in others)
-    alone = 0 if unasked else _first_alone(function, given, names)
-    return alone + sum(any(_batch_agrees(function, given, leads, change) for change in (_smaller, _moved)) for leads in asked)
+    alone, known = 0 if unasked else _first_alone(function, given, names), {}
+    tried = (any(_batch_agrees(function, given, leads, change, known) for change in (_smaller, _moved)) for leads in asked)
+    return alone + sum(tried)
 
 
 def _first_alone(function, given, names):
@@ -115,7 +120,7 @@ def _first_alone(function, given, names):
     own = _leading(function, given)
     most = max((own[n] for n in names), default=0)
     first = given | {n: given[n][(0,) * own[n]] for n in names}
-    return int(most > 0 and _compared(function, given, [first], [(0,) * most]))
+    return int(most > 0 and _compared(function, given, [("first", first)], [(0,) * most], {}))
 
 
 def _leading(function, given):
@@ -126,16 +131,21 @@ def _leading(function, given):
     return {n: max(np.ndim(given[n]) - len(shape.axes), 0) for n, shape in arrays.items()}
 
 
-def _batch_agrees(function, given, leads, change):
-    """Whether a batch agrees whose arguments have these leading axes; with fewer axes than others one gets axes of length 1."""
+def _batch_agrees(function, given, leads, change, known):
+    """Whether a batch agrees whose arguments have these leading axes; with fewer axes than others one gets axes of length 1.
+
+    `known` has the rows of earlier batches, and what the function returns for them.
+    """
+    for n, k in ((n, k) for n, lead in leads.items() for k in range(math.prod(lead)) if (change, n, k) not in known):
+        known[change, n, k] = change(given[n], k)
     own = _leading(function, given)
     most = max(own.values(), default=0)
-    each = {n: [change(given[n], k) for k in range(math.prod(lead))] for n, lead in leads.items()}
+    each = {n: [known[change, n, k] for k in range(math.prod(lead))] for n, lead in leads.items()}
     batch = {n: np.stack(x).reshape(*leads[n], *(1,) * (most - own[n]), *x[0].shape) for n, x in each.items()}
     places = [*np.ndindex(np.broadcast_shapes(*leads.values()))]
-    which = lambda place, lead: np.ravel_multi_index(_held(place, lead), lead)
-    rows = [given | {n: x[which(place, leads[n])] for n, x in each.items()} for place in places]
-    return _compared(function, given | batch, rows, places)
+    chosen = [{n: int(np.ravel_multi_index(_held(place, lead), lead)) for n, lead in leads.items()} for place in places]
+    rows = [((change, *row.items()), given | {n: each[n][k] for n, k in row.items()}) for row in chosen]
+    return _compared(function, given | batch, rows, places, known)
 
 
 def _held(place, extents):
@@ -152,26 +162,31 @@ def _smaller(x, k):
     return x & (k % 2 == 0) if x.dtype == bool else x // (k + 1) if x.dtype.kind in "iu" else x / (k + 1)
 
 
-def _compared(function, batch, rows, places):
+def _compared(function, batch, rows, places, known):
     """Whether a batch, and its rows alone, were taken and agree."""
     try:
         whole = parts(function(**batch))
-        alone = [parts(function(**row)) for row in rows]
+        known |= {key: parts(function(**row)) for key, row in rows if key not in known}
     except Exception as error:
         if refused(error):
             return False
         raise
     twins.agree(function, batch, tuple(whole))
+    alone = [known[key] for key, _ in rows]
     if is_sum(function):
         places, alone = [()], [list(map(sum, zip(*alone, strict=True)))]
     for place, row in zip(places, alone, strict=True):
         for part, expected in zip(whole, row, strict=True):
             part = np.asarray(part)  # which may not depend on these arguments
             got = part if part.ndim == np.ndim(expected) else part[_held(place, part.shape)]
-            if np.shape(got) != np.shape(expected) or not np.allclose(got, expected, rtol=CLOSE, atol=CLOSE, equal_nan=True):
+            if not np.array_equal(got, expected) and not _close(got, expected):
                 own, other = ("the result", "the sum of its rows") if is_sum(function) else (f"row {place}", "alone it")
                 raise Refuted(f"{function.__name__} of a batch: {own} is {got}, {other} is {expected}")
     return True
+
+
+def _close(got, expected):
+    return np.shape(got) == np.shape(expected) and np.allclose(got, expected, rtol=CLOSE, atol=CLOSE, equal_nan=True)
 
 
 def refused(error):

@@ -112,7 +112,7 @@ class SizedArray(np.lib.mixins.NDArrayOperatorsMixin):
         """The expression in one cell; a theorem may read those that there are."""
         if len(ix) != self.ndim:
             raise Undecided(f"{len(ix)} indices into {self.ndim} axes")
-        ix = tuple(settled(sp.expand(expression(i))) for i in ix)
+        ix = tuple(settled(i if i.is_Atom else sp.expand(i)) for i in map(expression, ix))
         if not sys._getframe(1).f_code.co_filename.startswith(cases.KIT):
             ix = tuple(map(cell_of, ix, self.extents))
         if paths.answering() or self._owner()._writes:  # the next answer, or a later reader, may see another value

@@ -18,6 +18,7 @@ from proofs.kit.record import RECORD
 from proofs.kit.verdicts import Undecided, frozen
 
 _printed = functools.lru_cache(2**14)(repr)  # results of several runs are compared as texts, and printing takes longest
+_relation = functools.lru_cache(2**14, typed=True)(lambda op, a, b: op(a, b))  # each run compares the same
 
 
 class Scalar:
@@ -90,14 +91,14 @@ def _is_array(value):
 def divided(a, b):
     """a / b for b not 0; unless that is clear, it is recorded."""
     if not never_zero(b):
-        RECORD.denominators[str(b)] = None
+        RECORD.denominators[_printed(b)] = None
     return a / b
 
 
 def raised(a, b):
     """a to the power b; a negative power of what may be 0 is recorded."""
     if not (b.is_Rational and b >= 0) and not never_zero(a):
-        RECORD.denominators[str(a)] = None
+        RECORD.denominators[_printed(a)] = None
     return a**b
 
 
@@ -128,7 +129,7 @@ def _comparison(op):
             return NotImplemented
         if other is None or isinstance(other, str):
             return op is sp.Ne
-        return decide(op(self.e, expression(other)))
+        return decide(_relation(op, self.e, expression(other)))
 
     return compare
 

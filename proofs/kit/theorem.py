@@ -357,7 +357,7 @@ class Theorem:
         try:
             run_cases(control)
         except Refuted as refutation:
-            if any(isinstance(node, ast.Raise) for helper in honest.helpers(control) for node in ast.walk(honest.tree(helper))):
+            if any(isinstance(node, ast.Raise) for helper in honest.helpers(control) for node in honest.nodes(helper)):
                 raise Unsound(
                     f"the control {control.__name__} of {self.name} raises an error of its own; compare a result"
                 ) from None
@@ -407,8 +407,7 @@ def trusted(body):
 
 def vocabulary(body):
     """The names in the source of a proof and of those helpers of its file that it calls."""
-    nodes = (node for function in honest.helpers(body) for node in ast.walk(honest.tree(function)))
-    return {node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "") for node in nodes}
+    return set().union(*map(honest.names_in, honest.helpers(body)))
 
 
 def theorems(module):

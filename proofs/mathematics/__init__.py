@@ -1,1 +1,1 @@
-"""What is true of several systems at once, or of numbers: rounding, who expresses whom, decay, gauges, exact truths."""
+"""Theorems about several systems, or about numbers: rounding, expressivity, decay, gauges, exact truths."""

@@ -1,4 +1,4 @@
-"""Decay: what RoPE's scores do as tokens move apart. They fall for a while, not monotonically, and they come back."""
+"""Decay: RoPE's scores at growing distances. They fall for a while, not monotonically, and they rise again."""
 
 import math
 from fractions import Fraction
@@ -126,7 +126,7 @@ FINEST = 24  # halvings of a cell: what is not shown to be positive then is encl
 
 
 def fixed(x):
-    """An interval as the integer nearest to 2^96 times it: within 1 unit of all of it."""
+    """The integer nearest to 2^96 times an interval, within 1 unit of every number in it."""
     low, high = (libmp.to_int(libmp.mpf_shift(end, BITS), "n") for end in x._mpi_)
     premise(low == high, "the interval is narrower than a unit")
     return low
@@ -142,8 +142,8 @@ def enclosures(dim, base):
 class Walk:
     """S(x) = sum_t cos(x w_t) along a text, decided by integers alone.
 
-    A turn of (cos, sin) of all pairs errs by less than 4 units: 1 in each number of the turn, and 1 in each that is cut off. So
-    after k turns each sum of `pairs` numbers, weighed by at most 1, errs by less than 4 pairs (k + 2).
+    A rotation of (cos, sin) of all pairs errs by less than 4 units: 1 in each number of the rotation, and 1 in each truncation.
+    So after k rotations each sum of `pairs` numbers, with weights of at most 1, errs by less than 4 pairs (k + 2).
     """
 
     def __init__(self, dim, base):
@@ -156,7 +156,7 @@ class Walk:
         return np.array([1 << BITS] * self.pairs, object), np.array([0] * self.pairs, object)
 
     def turned(self, point, x):
-        """A point (cos, sin), turned by the angles x w_t."""
+        """A point (cos, sin), rotated by the angles x w_t."""
         if x not in self.turns:
             angles = [w * x.numerator / x.denominator for w in self.w]
             self.turns[x] = [np.array([fixed(part(a)) for a in angles], object) for part in (self.iv.cos, self.iv.sin)]
@@ -172,13 +172,13 @@ class Walk:
         return 4 * self.pairs * (turns + 2)
 
     def stays_positive(self, point, turns, halvings):
-        """Whether S > 0 within r = 2^-halvings of a point: by S - r |S'| - r^2/2 sum w^2, a lower bound of it there."""
+        """Whether S > 0 within r = 2^-halvings of a point, by the lower bound S - r |S'| - r^2/2 sum w^2."""
         slope = abs(int((self.weights * point[1]).sum())) >> BITS
         falls = (slope + self.slack(turns) >> halvings) + (self.squares >> BITS + 2 * halvings + 1) + 2
         return int(point[0].sum()) - self.slack(turns) > falls
 
     def not_positive(self, point, turns, x, halvings=1):
-        """The first x within 2^-halvings where S is not shown to be positive, with its point; None if it is in all of it."""
+        """The first x within 2^-halvings where S is not shown to be positive, with its point; None if S is positive there."""
         if self.stays_positive(point, turns, halvings):
             return None
         if halvings == FINEST:
@@ -188,7 +188,7 @@ class Walk:
         return before or self.not_positive(self.turned(point, quarter), turns + 1, x + quarter, halvings + 1)
 
     def zero(self, point, m):
-        """An interval that holds the first zero within 1/2 of the position m; None if there is none."""
+        """An interval that contains the first zero within 1/2 of the position m; None if there is no zero."""
         found = self.not_positive(point, m, Fraction(m))
         if found is None:
             return None
@@ -334,7 +334,7 @@ def normal_moments(cos):
 
 
 def deviations(scores, second, fourth):
-    """By how many standard deviations the mean of the squares is off E s^2; E s^4 says how large one is."""
+    """The difference of the mean of the squares from E s^2, in standard deviations, which E s^4 gives."""
     return abs(np.mean(scores**2) - second) / np.sqrt((fourth - second**2) / len(scores))
 
 
@@ -395,7 +395,7 @@ def cosines_of_sums_multiply():
 
 
 def mean_over_positions(dim, base, length):
-    """(1/L) sum_(m < L) S(m)^2 by the shipped tables; d/4 (or more, where angles agree); and how far apart they can be."""
+    """(1/L) sum_(m < L) S(m)^2 by the shipped tables; d/4 (more if angles agree); and a bound for their difference."""
     w = rope.frequencies(dim, base)
     mean = sum((rope.tables(m, w)[0].sum(axis=-1) ** 2).sum() for m in np.array_split(np.arange(length), 16)) / length
     reach = lambda x: 0.5 + 0.5 / abs(np.sin(x / 2))

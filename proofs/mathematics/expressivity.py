@@ -1,6 +1,6 @@
-"""Who can express whom: the shipped scores have the spaces of `posref.expressivity`, and the constructions behind its yes.
+"""Expressivity: the shipped scores have the spaces of `posref.expressivity`, and the constructions behind every yes.
 
-A score is taken apart into what the content of both, of the query, of the key and of neither decides.
+A score has four parts: they depend on the content of both, of the query, of the key, and of neither.
 """
 
 import itertools
@@ -26,7 +26,7 @@ def integers(names):
 
 
 def parts(score, n_query=N, n_key=N):
-    """M, u, v and b of a score of two contents, at generic content that is the same at all places: four (n_query, n_key)."""
+    """M, u, v and b of a score of two contents, for generic content that is equal at all places: four (n_query, n_key)."""
     x, y = symbols("x", 1, D), symbols("y", 1, D)
     at = lambda x, y: score(np.repeat(x, n_query, axis=0), np.repeat(y, n_key, axis=0))
     b = at(0 * x, 0 * y)
@@ -35,20 +35,20 @@ def parts(score, n_query=N, n_key=N):
 
 
 def tails():
-    """All offsets beyond the reach, on the left and on the right: one symbol for any number more."""
+    """All offsets beyond the reach, on the left and on the right, with a symbol for the excess."""
     far = symbol("d", integer=True, nonnegative=True) + REACH
     return -far, far
 
 
 def readings(name, causal=False):
-    """The index at all offsets: one number for everything beyond the reach on the left, and on the right, and the near ones."""
+    """The index at all offsets: one number beyond the reach on the left, one on the right, and those of near offsets."""
     index, sides = expressivity.INDEX[name], tails()[: 1 if causal else 2]
     far = [{int(x[0]) for _, x in all_paths(lambda side=side: index(array([side])))} for side in sides]
     return [number for (number,) in far] + index(NEAR[NEAR <= 0] if causal else NEAR).tolist()
 
 
 def prove_spaces(name, score):
-    """One query and keys at near offsets and far ones: entries that the spaces of a system hold together are equal."""
+    """One query with keys at near and far offsets: entries that the spaces of a system make equal are equal."""
     at = np.array([-FAR, FAR, *NEAR])
     for part, space in zip(parts(lambda q, k: score(q, k, at), 1, len(at)), expressivity.SYSTEMS[name].spaces, strict=True):
         together = [0] * len(at) if space == "one" else readings(space.split(" + ")[0])
@@ -110,7 +110,7 @@ def a_relative_table_is_a_bias():
 
 
 def prove_alike(part, space):
-    """Entries of the same index, row or column are equal: what a function of the offset, the query or the key is."""
+    """Entries with the same index, row or column are equal, as in a function of the offset, the query or the key."""
     i, j = np.indices((N, N))
     label = {"one": 0 * i, "offset": j - i, "query": i, "key": j}[space].ravel().tolist()
     prove_equal(part.ravel(), [part.ravel()[label.index(each)] for each in label])
@@ -154,7 +154,7 @@ def a_rotation_is_a_relative_table():
 
 
 def needed():
-    """(small, large, causal) of every yes of the table whose spaces are functions of an index: what it rests on."""
+    """(small, large, causal) for every yes of the table whose spaces are functions of an index."""
     found = set()
     for meaning in expressivity.MEANINGS:
         for s, t in itertools.product(expressivity.SYSTEMS, repeat=2):
@@ -227,7 +227,7 @@ def the_key_form_is_a_function_of_the_offset():
 
 
 def row_of(*places):
-    """The row of Swin's table for the second of two places on a grid of 3 columns, seen from the first: on every path."""
+    """The row of Swin's table from the first to the second of two places on a grid of 3 columns, on every path."""
     at = np.stack([array(place) for place in places])
     for _, row in all_paths(lambda: swin.rows(at, height=ROWS, width=expressivity.COLUMNS)[0, 1]):
         yield row
@@ -284,7 +284,7 @@ def forms_of_alibi_in_both_directions():
 
 
 def wide(x, *columns):
-    """More features, the same at all places."""
+    """The content with more features, which are equal at all places."""
     return np.concatenate([x, *(np.broadcast_to(c, (len(x), 1)) for c in columns)], axis=1)
 
 
@@ -360,7 +360,7 @@ def the_key_form_is_the_signed_one():
 
 
 def wave(n, terms=None):
-    """Scores of constant features that turn at t_r = (2r - 1) pi / (n - 1), weighed by 1 / ((n - 1) sin^2(t_r / 2))."""
+    """Scores of constant features that rotate by t_r = (2r - 1) pi / (n - 1), with weights 1 / ((n - 1) sin^2(t_r / 2))."""
     r = np.arange(1, (n - 1) // 2 + 1)[:terms]
     t = (2 * r - 1) * np.pi / (n - 1)
     query = np.tile(np.repeat([1.0, 0.0], len(t)), (n, 1))
@@ -447,7 +447,7 @@ def with_a_pair_less():
 
 
 def offsets_reached(n, pairs, passing):
-    """The rank of what pairs of constant features, and features that do not turn, make of the 2n - 1 offsets of n tokens."""
+    """The rank of the functions of the 2n - 1 offsets of n tokens that rotated and unrotated constant features give."""
     tables = rope.tables(np.arange(1 - n, n), rope.frequencies(2 * pairs, 8.0))
     return np.linalg.matrix_rank(np.concatenate([*tables, np.ones((2 * n - 1, passing))], axis=1), tol=1e-10)
 

@@ -1,6 +1,6 @@
-"""Gauges: what may change without a change of the weights, and what each system therefore leaves free.
+"""Gauges: changes of scores that leave the weights unchanged, and the freedom that each system therefore has.
 
-That a softmax does not see a constant in a row, and that with a sink or a cap over the sum it does: proofs/attention.py.
+proofs/attention.py shows that softmax ignores a constant in a row, but not with a sink or with a cap over the sum.
 """
 
 import numpy as np
@@ -40,7 +40,7 @@ def a_constant_for_what_is_seen():
 
 
 def state(name, shift):
-    """A State of one row, its maximum moved by a constant: what a constant in the scores of its keys makes of it."""
+    """A State of one row with its maximum moved by a constant, as a constant in the scores of its keys would do."""
     return shards.State(symbols(f"m{name}", 1, 1) + shift, symbols(f"d{name}", 1, 1, positive=True), symbols(f"a{name}", 1, D))
 
 

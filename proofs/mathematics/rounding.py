@@ -1,4 +1,4 @@
-"""Rounding: what wrong angles do to a rotated score, and what a frequency or a product that is off does to an angle."""
+"""Rounding: how errors of frequencies and products change an angle, and how wrong angles change a rotated score."""
 
 import numpy as np
 

@@ -1,6 +1,6 @@
 """The error of streaming attention: the bound of `posref.fast.attention`, step by step, on the source of its kernels.
 
-`Rounded` is a number and, in units of u, how far a kernel can be off it to first order: every operation adds its own rounding.
+`Rounded` is a number with the error of a kernel to first order, in units of u: every operation adds its own rounding.
 """
 
 import math
@@ -37,7 +37,7 @@ class Interval:
         return np.maximum(abs(self.low), abs(self.high)) + self.error
 
     def rounded(self, low, high, error, grid, exact=False):
-        """The result of an operation whose exact value is off by `error`, then rounded to nearest unless it is exact."""
+        """The result of an operation whose exact value has the error `error`, rounded to nearest unless it is exact."""
         wide = 2.0**-50 * np.maximum(abs(low), abs(high))
         low, high = low - wide, high + wide
         most = np.maximum(abs(low), abs(high)) + error
@@ -81,7 +81,7 @@ class Interval:
 
 
 class Whole(Interval):
-    """Integers n, which note what they are multiplied with: the two parts of ln 2."""
+    """Integers n that record their factors: the two parts of ln 2."""
 
     def __init__(self, n, bits):
         super().__init__(n, n, bits, 0.0, 1.0)
@@ -102,7 +102,7 @@ class Series(np.polynomial.Polynomial):
 
 
 class Floats(np.ndarray):
-    """Many numbers of the kernel's own format, which compare as one."""
+    """Many numbers in the format of the kernel, which compare as one number."""
 
     __gt__ = __ge__ = lambda self, other: True
 
@@ -119,7 +119,7 @@ KINDS = {np.float32: (fast._exp_float32, 24, 87), np.float64: (fast._exp_float64
 
 
 def series_error(source, r):
-    """|P(r) - e^r| / e^r at most for numbers up to r in size: P is the sum with the coefficients that it has."""
+    """A bound for |P(x) - e^x| / e^x for |x| <= r, where P is the sum with its actual coefficients."""
     sums = run(source, Series([0.0, 1.0]), lambda t: 0).coef
     off = [abs(float(Fraction(c) - Fraction(1, math.factorial(k)))) for k, c in enumerate(sums)]
     powers = r ** np.arange(len(sums) + 1)
@@ -127,7 +127,7 @@ def series_error(source, r):
 
 
 def exp_error(dtype):
-    """How far exp is off at most, in units of u, on all floats from -87 or -708 to 0."""
+    """The largest error of exp, in units of u, on all floats from -87 or -708 to 0."""
     source, bits, end = KINDS[dtype]
     n, slack = np.arange(-math.floor(end / math.log(2) + 0.5), 1.0)[:, None], 2.0 ** (12 - bits)
     cells = np.linspace(-0.5 - slack, 0.5 + slack, CELLS + 1, dtype=np.longdouble)
@@ -148,7 +148,7 @@ def exp_error(dtype):
 
 
 def measured(dtype):
-    """How far the sum is off e^x in units of u, unfused, at a hundred thousand places."""
+    """The errors of the sum, unfused, in units of u, at a hundred thousand points."""
     source, bits, end = KINDS[dtype]
     x = np.random.default_rng(0).uniform(-end, 0, 10**5).astype(dtype)
     exact = fast._exp(x.astype(np.longdouble))
@@ -183,10 +183,10 @@ EXP, TANH = 2, 4  # units of u: exp is off relative to its value, tanh absolutel
 
 
 class Rounded:
-    """A number of a kernel: `exact`, and `off`, how many u the computed one can be off it, to first order.
+    """A number of a kernel: `exact`, and `off`, the largest error of the computed number in units of u, to first order.
 
-    Numbers are floats, or expressions of known sign. Sums with 0, products with 0, 1, 2, x - x and exp(0) are exact. Where
-    kernels subtract one computed number from another it is a maximum, which is taken as exact: it may be any number.
+    Numbers are floats, or expressions of known sign. Sums with 0, products with 0, 1, 2, x - x and exp(0) are exact. If a
+    kernel subtracts a computed number, this number is a maximum, which may be any number, so it counts as exact.
     """
 
     def __init__(self, exact, off=0):
@@ -246,7 +246,7 @@ def rounded(x):
 
 
 class Maxima(np.ndarray):
-    """An array of maxima: what is stored there is exact."""
+    """An array of maxima; a number that is stored there counts as exact."""
 
     def __setitem__(self, at, value):
         super().__setitem__(at, rounded(value.exact) if isinstance(value, Rounded) else value)
@@ -351,7 +351,7 @@ def tanh_of_an_exact_exp():
 
 
 def fold(gap, score_off, before, values):
-    """A lane after `_step` on one key whose score is `gap` above the maximum, or below it; then its value is added."""
+    """A lane after `_step` on one key, whose score is `gap` above or below the maximum, and after adding its value."""
     m, a = sp.Symbol("m", real=True), values[0]
     s, top = column(Rounded(m + gap, score_off), 0), column(Rounded(m)).view(Maxima)
     total, flat = column(before), column(a, 0, 0, 0)
@@ -422,7 +422,7 @@ def errors_of_numerator_and_denominator_cancel():
 
 
 def units(d, products, cap, bias, gap, keys, tile):
-    """E_ij / u: products is |f_i| sum_t |q_it k_jt|, gap is m_i - s_ij, keys is n_i, and tile how many a tile has."""
+    """E_ij / u: products is |f_i| sum_t |q_it k_jt|, gap is m_i - s_ij, keys is n_i, and tile the number of keys per tile."""
     tiles = keys // tile + (3 if tile == fast.STRETCH else 2)  # for few queries the merge of shards rescales once more
     score = (d + 4) * products + (TANH + 2) * cap + abs(bias)
     return score + gap + keys + (EXP + 1) * tiles + EXP + 1
@@ -460,7 +460,7 @@ def error_bound(
 
 
 def attend(kernel, q, k, v, bias, high, scale, softcap):
-    """The result of one head at the kernel's tiles and lanes, Rounded; queries times their factor are off by 3 u."""
+    """The result of one head at the kernel's tiles and lanes, as Rounded; queries times their factor have an error of 3 u."""
     (_, n_query, d), (_, n_key, width), lanes = q.shape, v.shape, fast.LANES
     zeros = lambda *shape: np.zeros(shape, object)
     queries = column(*(Rounded(x, 3 * abs(x)) for x in (scale * q).ravel())).reshape(q.shape)

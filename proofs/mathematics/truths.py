@@ -1,4 +1,4 @@
-"""Exact truths beside common sentences: components in [0, 1], rounded positions that collide, mirrored texts, causal masks."""
+"""Exact truths near common sentences: components in [0, 1], rounded positions that collide, mirrored texts, causal masks."""
 
 import functools
 
@@ -97,7 +97,7 @@ def determinant(w):
 
 
 def filled(dim, n):
-    """In how many directions n positions of the sinusoid reach farther than 2^-8, and 2^-24, of their largest extent."""
+    """The number of directions in which n positions of the sinusoid extend beyond 2^-8, and 2^-24, of their largest extent."""
     p = sinusoidal.encode(np.arange(n), sinusoidal.frequencies(dim), layout="half")
     extents = np.linalg.svd(np.linalg.qr(p, mode="r"), compute_uv=False)
     return tuple(int((extents > extents[0] * 2.0**-bits).sum()) for bits in (8, 24))
@@ -154,7 +154,7 @@ def mirrored_offsets():
 
 
 def attended(x, bias):
-    """Attention of values with scores that are a bias alone; no maximum is taken, so that there is one path."""
+    """Attention with scores that are only a bias; it subtracts no maximum, so there is one path."""
     zero = array([[0]] * len(x))
     return attention.attend(zero, zero, x, scale=1, bias=bias)
 

@@ -27,7 +27,7 @@ def definition(q, rows, columns):
 
 
 def stretched(table, length):
-    """A list read at the centres of `length` cells, by lines between its own; at its ends beyond them."""
+    """A list, interpolated linearly at the centres of `length` cells; beyond its ends the end values."""
     found = []
     for t in range(length):
         place = min(max(Fraction(2 * t + 1, 2) * len(table) / length - Fraction(1, 2), 0), len(table) - 1)
@@ -38,7 +38,7 @@ def stretched(table, length):
 
 
 def between(query, key):
-    """Rows of both axes for two grids, in their order of tokens."""
+    """The rows of both axes between two grids, in the order of their tokens."""
     places = [np.array([*np.ndindex(grid)]).T for grid in (query, key)]
     return [decomposed.rows(places[0][a], places[1][a], query_size=query[a], key_size=key[a]) for a in (0, 1)]
 

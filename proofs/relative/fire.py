@@ -1,4 +1,4 @@
-"""FIRE: a network of the distance as a share of the way."""
+"""FIRE: a network of the normalized distance."""
 
 import numpy as np
 import sympy as sp

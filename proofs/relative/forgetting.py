@@ -18,7 +18,7 @@ def log_gate(x, m=sp):
 
 
 def definition(log_gates, i, j):
-    """D_ij, the sum of ln f over j + 1 .. i; for a key in the future that of its D, negative. Lin et al., section 3."""
+    """D_ij, the sum of ln f over j + 1 .. i; for a key in the future it is -D_ji. Lin et al., section 3."""
     return sum(log_gates[j + 1 : i + 1]) if j <= i else -definition(log_gates, j, i)
 
 

@@ -28,7 +28,7 @@ def _relu(x):
 
 
 def chosen(scores, seen, top):
-    """The keys of one query: `top` times the largest score that is left, the earlier of equal ones. Eq. (2) in words."""
+    """The keys of one query: `top` times the key with the largest score that is left; of equal scores the earlier. Eq. (2)."""
     left, found = [j for j in range(len(scores)) if seen[j]], []
     while left and len(found) < top:
         best = left[0]
@@ -124,7 +124,7 @@ MASKS = [np.array([bits], dtype=bool) for bits in itertools.product((False, True
 
 
 def orders():
-    """Scores of three keys in each order that numbers can have: a lowest number, and steps above 0 from level to level."""
+    """Scores of three keys in every order, ties included: a lowest number, and positive steps from level to level."""
     lowest, steps = symbol("lowest"), symbols("step", 2, positive=True)
     levels = [lowest, lowest + steps[0], lowest + steps[0] + steps[1]]
     return [array([[levels[each] for each in row]]) for row in itertools.product(range(3), repeat=3)]

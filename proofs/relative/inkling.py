@@ -1,4 +1,4 @@
-"""Inkling: curves of the distance that the query's token mixes, and a temperature by position."""
+"""Inkling: the query's token mixes curves of the distance, and a temperature depends on the position."""
 
 import numpy as np
 import sympy as sp

@@ -20,7 +20,7 @@ ENCODE = [nezha.encode, sinusoidal.encode, pairing.join, clip]
 
 def definition(offset, k, frequencies, convention, layout="interleaved", m=sp):
     """Sine and cosine of the offset (section 2.2), or of its row 0 .. 2k (the released code), for each frequency. The paper
-    names no clip; with k = n - 1 or more there is none."""
+    has no clip; with k >= n - 1 nothing is clipped."""
     o = clipped(offset, -k, k)
     return sinusoid(o if convention == "paper" else o + k, frequencies, layout, m)
 

@@ -1,4 +1,4 @@
-"""Shaw et al.: one vector an offset, added to keys and to values."""
+"""Shaw et al.: one vector per offset, added to keys and to values."""
 
 # Over budget: keys, values, one-sided clips and the gradient
 
@@ -232,7 +232,7 @@ def all_distances_are_told_apart():
     prove_that(two != three, counterexample=f"k = 2: the offset 2 has row {two}, the offset 3 has row {three}")
 
 
-# tables of others
+# tables of other implementations
 
 
 @theorem(of=[shaw.embed, shaw.scores], sizes="k = 2; every offset up to 5", as_written="runs")

@@ -1,4 +1,4 @@
-"""Stick-breaking attention: shares of what later keys have left."""
+"""Stick-breaking attention: each key takes a share of the weight that later keys leave."""
 
 import itertools
 
@@ -20,7 +20,7 @@ def share(z, m=sp):
 
 
 def definition(scores, mask, m=sp):
-    """One row of weights, a key at a time from the last: it takes its share of what is left. Tan et al., arXiv 2410.17980."""
+    """One row of weights: from the last key on, each key takes its share of the weight left. Tan et al., arXiv 2410.17980."""
     left, weights = 1, []
     for z, seen in reversed([*zip(scores, mask, strict=True)]):
         taken = left * share(z, m) if seen else 0 * left

@@ -1,4 +1,4 @@
-"""Swin: the table of a window, coordinates by a logarithm, capped cosines, and a mask that is not minus infinity."""
+"""Swin: the table of a window, logarithmic coordinates, capped cosine scores, and a mask that is not minus infinity."""
 
 # Over budget: two versions, BEiT's table, shifted windows and released masks
 

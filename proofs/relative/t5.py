@@ -195,7 +195,7 @@ def with_epsilon(n, e, power, d):
 
 
 def by_reciprocal(n, e, power, d):
-    """A quotient as a product with the reciprocal, as compilers may have it."""
+    """A quotient as a product with the reciprocal, as compilers may compute it."""
     return mpmath.log(n / e) * (1 / mpmath.log(d / e)) * power
 
 
@@ -218,7 +218,7 @@ def rounded(variant, distance, buckets, max_distance, bits):
 
 
 def wrong_at(variant, side, bits, distances):
-    """The distances among these whose bucket comes out wrong."""
+    """The distances among these whose bucket is wrong."""
     buckets, max_distance = side
     right = t5.bucket(-np.array(distances), buckets=buckets, max_distance=max_distance, bidirectional=False).tolist()
     return [n for n, bucket in zip(distances, right, strict=True) if rounded(variant, n, *side, bits) != bucket]
@@ -227,7 +227,7 @@ def wrong_at(variant, side, bits, distances):
 VARIANTS = (published, with_epsilon, by_reciprocal, factor_first, difference_of_logarithms)
 
 
-# side, bits of a rounded operation: the distances whose bucket comes out wrong, all of them ties
+# {(side, bits of a rounded operation): the distances whose bucket is wrong, all of them ties}
 WRONG = {
     (published, (9, 128), 53): [8, 16, 64],
     (by_reciprocal, (3, 100), 24): [10],

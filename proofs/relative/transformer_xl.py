@@ -131,7 +131,7 @@ def shift_pinned():
 
 
 def padded(x):
-    """The released shift up to its last step: a pad in front of every row, read with the axes exchanged."""
+    """The released shift before its last step: a pad in front of every row, then reshaped with the axes exchanged."""
     n, m = x.shape
     return np.concatenate([np.full((n, 1), -1), x], axis=1).reshape(m + 1, n)
 
@@ -308,7 +308,7 @@ def step_without_its_memory():
     prove_equal(transformer_xl.scores(q[:, :, 1:], k, r[:, 1:], u, v, scale=1), full[:, :, 1:])
 
 
-# where u comes from
+# the origin of u
 
 
 @theorem(of=[*SCORES, skew], sizes="all n, mem, widths")

@@ -1,4 +1,4 @@
-"""TUPE: words and positions untied, and [CLS] untied from positions."""
+"""TUPE: separate scores for words and positions, and [CLS] with trained numbers instead of positions."""
 
 # Over budget: the reset in both conventions, and what is absolute in it
 

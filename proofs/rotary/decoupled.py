@@ -1,4 +1,4 @@
-"""Decoupled RoPE: content beside a turned part that heads share."""
+"""Decoupled RoPE: each head has unrotated content, and all heads share a rotated key."""
 
 import numpy as np
 import sympy as sp

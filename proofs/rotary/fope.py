@@ -1,4 +1,4 @@
-"""FoPE: pairs that turn by mixtures of frequencies, and pairs that stand still."""
+"""FoPE: pairs that rotate by mixtures of frequencies, and pairs that do not rotate."""
 
 import numpy as np
 import sympy as sp
@@ -18,7 +18,7 @@ def definition(position, frequencies, coefficients, m=sp):
 
 
 def still(convention):
-    """cos and sin of the pairs that do not turn."""
+    """cos and sin of the pairs that do not rotate."""
     return 1, 1 if convention == "released" else 0
 
 
@@ -94,8 +94,8 @@ def all_are_kept():
     argument="a power of a rational base is algebraic, 2 pi / L is not: w L = 2 pi has no solution, and >= and > are one rule",
 )
 def what_models_keep():
-    """Of 32 frequencies 18 are kept in the 60M model, of 64 there are 36 in the 1.2B model and 45 in Intern-S1-Pro; the last of
-    them has more than one turn in the trained length, the next one less."""
+    """The 60M model keeps 18 of 32 frequencies, the 1.2B model 36 of 64, and Intern-S1-Pro 45 of 64. In each model the last
+    kept pair turns more than once in the trained length, and the next pair less than once."""
     for name, kept in (("fope_60m", 18), ("fope_1.2b", 36), ("intern_s1_pro", 45)):
         dim, base, length = (fope.PRESETS[name][each] for each in ("dim", "base", "length"))
         prove_that(len(fope.frequencies(dim, base, length=length)) == kept, f"{name} keeps {kept}")
@@ -130,7 +130,7 @@ def steps_are_rounded_down():
 
 
 def one_pair(count):
-    """A query and a key of one pair, their positions, and so many frequencies."""
+    """A query and a key of one pair, their positions, and `count` frequencies."""
     return symbols("q", 1, 1, 2), symbols("k", 1, 1, 2), symbol("m"), symbol("n"), symbols("w", count)
 
 

@@ -65,7 +65,7 @@ def defect(made):
 
 
 def in_space():
-    """Any two skew matrices of d = 3, in the basis in which the first one turns the plane of features 0 and 1 alone."""
+    """Any two skew matrices of d = 3, in a basis where the first rotates only the plane of features 0 and 1."""
     a, b, c = symbols("s", 3)
     return generators.skew(array([[[0, a, 0], [0, 0, 0], [0, 0, 0]], [[0, b, 0], [0, 0, c], [0, 0, 0]]]))
 
@@ -196,7 +196,7 @@ cayley_pinned.control_by("generators.cayley", "half_of_the_matrix", matrix=symbo
 
 
 def moved(basis):
-    """What stands between a query at x and a key at y: with P R P^T, without the P on the left, and P R(y - x) P^T."""
+    """The matrices between a query at x and a key at y: with P R P^T, without the left P, and P R(y - x) P^T."""
     w, x, y = symbols("w", 2), symbol("x"), symbol("y")
     right = lambda position: rope.matrix(position, w, layout="half") @ basis.T
     between = lambda at: (at(x).T @ at(y)).ravel()

@@ -15,8 +15,8 @@ TURNED = [layouts.convert, rope.rotate, pairing.split, pairing.join]
 
 
 def definition(rows, heads, rotary_dim, source, target):
-    """The row that each row of the converted projection comes from: pair t of every head moves from where `source` keeps it to
-    where `target` looks for it, the rest of the head stays. transformers, convert_llama_weights_to_hf.py, permute."""
+    """For each row of the converted projection, the row that it comes from: pair t of every head moves from its place in
+    layout `source` to that in `target`; the rest of the head stays. transformers, convert_llama_weights_to_hf.py, permute."""
     place = {"interleaved": lambda t, second: 2 * t + second, "half": lambda t, second: t + second * rotary_dim // 2}
     head_dim, origin = rows // heads, list(range(rows))
     for head in range(heads):
@@ -192,7 +192,7 @@ def scores(layout, rotary_dim, head_dim, change=lambda name, array, heads: array
 
 
 def permuted(rotary_dim, source, target, *, forget="", heads_of_k=2):
-    """The change that converts a checkpoint; `forget` names an array left as it was."""
+    """The change that converts a checkpoint; the array named by `forget` stays unconverted."""
 
     def change(name, array, heads):
         number = heads_of_k if name.startswith("k") else heads

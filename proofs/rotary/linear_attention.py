@@ -39,7 +39,7 @@ def _dot(x, y):
 
 
 def attend(width, positions, layout, *, causal, v=None):
-    """The shipped function for all e, n; phi(q) = f and phi(k) = g are free and of any width, whatever the width of q and k."""
+    """The shipped function for all e, n; phi(q) = f and phi(k) = g are free and of any width, also if q and k have another."""
     q, k, v = sized("q", E, N, C), sized("k", E, N, C), sized("v", E, N, D) if v is None else v
     f, g = sized("f", E, N, width), sized("g", E, N, width)
     cos, sin = rope.tables(positions, sized("w", width / 2))
@@ -53,7 +53,7 @@ def tokens():
 
 
 def by_exp(q, k, v, tables, causal=False):
-    """The shipped function with phi = exp, which elu + 1 is below 0."""
+    """The shipped function with phi = exp, which equals elu + 1 below 0."""
     return linear_attention.attend(q, k, v, *tables, layout="half", feature_map=np.exp, causal=causal)
 
 

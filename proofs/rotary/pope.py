@@ -1,4 +1,4 @@
-"""PoPE: softplus gives the lengths of pairs, positions and phases their angles."""
+"""PoPE: softplus gives the lengths of pairs; positions and phases give their angles."""
 
 import numpy as np
 import sympy as sp

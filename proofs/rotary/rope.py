@@ -1,6 +1,6 @@
 """RoPE: rotary position embedding."""
 
-# Over budget: the system that everything else is compared with
+# Over budget: all other systems are compared with this system
 
 from itertools import pairwise
 
@@ -20,7 +20,7 @@ ROTATION = [rope.rotate, rope.tables, pairing.split, pairing.join]
 
 
 def definition(a, b, position, frequency, m=sp):
-    """A pair turned counter-clockwise by the angle position * frequency; RoFormer Eq. (13)."""
+    """A pair rotated counter-clockwise by the angle position * frequency; RoFormer Eq. (13)."""
     angle = position * frequency
     return a * m.cos(angle) - b * m.sin(angle), a * m.sin(angle) + b * m.cos(angle)
 

@@ -38,7 +38,7 @@ def _yarn(w, t, factor, m, along, start, end):
 
 
 def _llama3(w, t, factor, m, low, high, length):
-    # symbols meet the pi of the shipped code, which is any number to them
+    # symbols meet the float pi of the shipped code, which the proofs treat as any number
     turns = length * w / (2 * (np.pi if m is sp else m.pi))
     if turns < low:
         return w / factor
@@ -49,7 +49,7 @@ def _llama3(w, t, factor, m, low, high, length):
 
 
 def paths(run):
-    """The result on every path that is not refused; what is refused, posref refuses."""
+    """The result on every path that is not refused; every refusal comes from posref."""
 
     def attempt():
         try:

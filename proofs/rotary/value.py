@@ -1,4 +1,4 @@
-"""RoPE on values: rotated values, turned back by the query's angle or not."""
+"""RoPE on values: rotated values, with or without rotating the output back by the query's angle."""
 
 import itertools
 from functools import partial

@@ -1,4 +1,4 @@
-"""xPos: rotation with a decay of its own for every pair."""
+"""xPos: rotation in which every pair has its own decay."""
 
 import itertools
 
@@ -17,7 +17,7 @@ N, H = size("n"), size("h")
 
 
 def definition(a, b, position, frequency, zeta, center, base, side, m=sp):
-    """A pair turned and scaled; arXiv 2212.10554, Algorithm 1."""
+    """A pair, rotated and scaled; arXiv 2212.10554, Algorithm 1."""
     factor = zeta ** ((position - center) / base * (1 if side == "query" else -1))
     return [factor * each for each in turned(a, b, position, frequency, m)]
 

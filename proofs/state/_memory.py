@@ -1,4 +1,4 @@
-"""What the systems of this family share: gates between two tokens, a first state, and a text in chunks."""
+"""Shared by the state systems: gates between two tokens, a first state, and a text in chunks."""
 
 import numpy as np
 

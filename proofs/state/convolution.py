@@ -1,4 +1,4 @@
-"""Short convolution: what it computes, that it can be cut anywhere, and what it tells of the order of tokens."""
+"""Short convolution: its definition, a text in chunks, and what it shows about the order of tokens."""
 
 from itertools import pairwise
 

@@ -115,27 +115,6 @@ def test_two_mistakes_at_once():
     assert names(report) == ["sorted_slopes and sign"], report
 
 
-def softmax(s):
-    e = np.exp(s - s.max(-1, keepdims=True))
-    return e / e.sum(-1, keepdims=True)
-
-
-def attend(q, k, v, query_positions, key_positions, *, mask, seen=lambda mask: mask, scale=0.25):
-    s = scale * q @ np.swapaxes(k, -1, -2) + bias(query_positions, key_positions, published_slopes(4))
-    return softmax(np.where(seen(mask), s, -1e9)) @ v
-
-
-ATTENTION = {"heads": 4, "form": "signed", "scale": 0.25}
-
-
-def test_a_whole_attention():
-    check(attend, "alibi.attend", **ATTENTION).require()
-    wrong = check(lambda *x, mask: attend(*x, mask=mask, seen=lambda m: m | True), "alibi.attend", **ATTENTION)
-    assert "no_mask" in names(wrong), wrong
-    wrong = check(lambda *x, mask: attend(*x, mask=mask, scale=1), "alibi.attend", **ATTENTION)
-    assert "scale_ignored" in names(wrong), wrong
-
-
 def rotate(x, positions, theta=None):
     width = x.shape[-1] // 2
     theta = np.float32(10000.0 ** (-np.arange(width) / width)) if theta is None else theta

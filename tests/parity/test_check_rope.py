@@ -1,4 +1,4 @@
-"""check_rope on transformers' Llama: the model of 16 bits, and frequencies that are scaled. test_rope.py asks every library."""
+"""check_rope on transformers' Llama: the model of 16 bits, and frequencies that are scaled. test_wild.py asks every library."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""posref against what the authors' own code computed: tests/parity/originals/freeze.py ran it, at commits that the files name.
+"""posref against what the authors' own code computed, as kept in tests/parity/originals at commits that the files name.
+
+Functions and classes were taken out of their files and run as they stand: numbers went in from a seed, weights had size one.
 
 Every bound is a number of roundings of the arithmetic of that code times the sum of the sizes of the terms.
 """

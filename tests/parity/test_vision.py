@@ -12,7 +12,7 @@ from posref import attention
 from posref.absolute import resizing, sinusoidal_2d
 from posref.explain import explain
 from posref.explain.configuration import facts, family
-from posref.relative import decomposed, swin
+from posref.relative import swin
 from posref.rotary import axes
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install posref[parity]")
@@ -33,23 +33,6 @@ def heads(layer, x, count):
 
 
 # Swin
-
-
-def test_swin_bias_and_shift_mask():
-    from transformers.models.swin.modeling_swin import SwinConfig, SwinLayer, SwinRelativePositionBias
-
-    for window in ((2, 3), (3, 2), (4, 4)):
-        theirs = SwinRelativePositionBias(3, window)
-        torch.nn.init.normal_(theirs.relative_position_bias_table)
-        index = swin.rows(grid(*window), height=window[0], width=window[1])
-        ours = swin.bias(index, numpy(theirs.relative_position_bias_table))
-        assert np.array_equal(ours, numpy(theirs())[0])  # a gather
-    layer = SwinLayer(SwinConfig(window_size=4), 8, (8, 12), 2, shift_size=2)
-    masks = numpy(layer.get_attn_mask(8, 12, torch.float32, "cpu"))
-    corners = [(y, x) for y in (0, 4) for x in (0, 4, 8)]
-    for mask, corner in zip(masks, corners, strict=True):
-        ours = swin.shift_mask(grid(4, 4) + np.array(corner), height=8, width=12, shift=2)
-        assert np.array_equal(swin.shift_bias(ours), mask)
 
 
 @pytest.mark.parametrize("trained", [0, 6])
@@ -73,19 +56,6 @@ def test_swin_v2_attention(trained):
         ours = attention.softmax(scores + times * numpy(mask))
         # their table of coordinates is made in float32: g is off by 4 units of it, and the bias has a slope of 4
         assert np.allclose(ours, weights, rtol=0, atol=2.0**-16) == (times == 2)
-
-
-# decomposed positions
-
-
-def test_sam_rounds_rows():
-    """Rows of grids of two sizes are cut in float32; 8 of 48 are one too small."""
-    from transformers.models.vitdet.modeling_vitdet import get_rel_pos
-
-    theirs = numpy(get_rel_pos(8, 6, torch.arange(15.0)[:, None]))[..., 0]
-    ours = decomposed.rows(np.arange(8), np.arange(6), query_size=8, key_size=6)
-    assert ((ours - theirs) != 0).sum() == 8
-    assert set((ours - theirs).ravel()) == {0, 1}
 
 
 # 2-D sinusoids

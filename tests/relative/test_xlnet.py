@@ -1,4 +1,4 @@
-"""XLNet: what the body refuses. tests/parity/test_relative_scores.py has its model."""
+"""XLNet: what the body refuses. tests/parity/test_wild.py measures its model."""
 
 from posref.relative import xlnet
 from tests.refused import refused

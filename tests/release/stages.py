@@ -12,6 +12,7 @@ import functools
 import hashlib
 import importlib.util
 import io
+import json
 import os
 import re
 import shutil
@@ -286,51 +287,59 @@ def own():
     """posref's own functions pass their own ops in every setting, through numpy, torch and jax; in numpy each with a seed."""
     from tests import own as of
 
-    return f"{_of_all_ops(of.failures)} in {', '.join(of.languages())}: all pass"
+    return f"{_of_all_ops('own', of.failures)} in {', '.join(of.languages())}: all pass"
 
 
 def names():
     """Whoever is named has these numbers: `check` is asked about each wrong function that it offers in each op."""
     from tests.check import test_general as of
 
-    return f"{_of_all_ops(of.failures)} of wrong functions: who is named has their numbers"
-
-
-def _of_all_ops(failures):
-    """`failures(op)`: how many checks were made and what is wrong; raises if anything is."""
-    counts, problems = [], []
-    for op, (asked, wrong) in _of_each_op(failures):
-        print(f"{op.name}: {asked} checks, {len(wrong)} fail", *wrong, sep="\n    ", flush=True)
-        counts, problems = [*counts, asked], problems + wrong
-    if problems:
-        raise AssertionError(f"{len(problems)} of {sum(counts)} checks fail, the first: {problems[0]}")
-    return f"{len(counts)} ops, {sum(counts)} checks"
-
-
-def _of_each_op(function):
-    """Each op with function(its name), in processes of one thread."""
-    import torch
-
-    from tests.ops.test_ops import OPS
-
-    with concurrent.futures.ProcessPoolExecutor(
-        len(os.sched_getaffinity(0)), initializer=torch.set_num_threads, initargs=(1,)
-    ) as pool:
-        yield from zip(OPS, pool.map(function, [op.name for op in OPS]), strict=True)
+    return f"{_of_all_ops('names', of.failures)} of wrong functions: who is named has their numbers"
 
 
 def seeds(runs=10_000):
     """posref's own functions pass their own ops with seed after seed."""
+    from tests.own import OPS
+
+    return f"{_of_all_ops('seeds', functools.partial(_with_seeds, range(1, 2 + runs // len(OPS))))}: none is accused"
+
+
+def _with_seeds(drawn, name):
     from tests.check import test_seeded as of
 
-    jobs = [(op.name, seed) for seed in range(1, 2 + runs // len(of.OPS)) for op in of.OPS]
-    with concurrent.futures.ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        for number, accused in enumerate(pool.map(of.accused, *zip(*jobs, strict=True), chunksize=20), 1):
-            if accused:
-                raise AssertionError(f"run {number}: {accused}")
-            if number % 500 == 0:
-                print(f"{number} of {len(jobs)} runs", flush=True)
-    return f"{len(jobs)} runs of {len(of.OPS)} ops, 0 accused"
+    return len(drawn), [accused for seed in drawn if (accused := of.accused(name, seed))]
+
+
+def _of_all_ops(stage, failures):
+    """`failures(op)`: how many checks were made and what is wrong; raises if anything is.
+
+    What was right is kept in `.release`, and not asked again while the stage's files are the same: it can be stopped.
+    """
+    kept = ROOT / ".release" / f"{stage}-{fingerprint(stage)[:16]}.json"
+    counts, problems = json.loads(kept.read_text()) if kept.is_file() else {}, []
+    kept.parent.mkdir(exist_ok=True)
+    for op, (asked, wrong) in _of_each_op(failures, without=counts):
+        print(f"{op.name}: {asked} checks, {len(wrong)} fail", *wrong, sep="\n    ", flush=True)
+        problems += wrong
+        if not wrong:
+            counts[op.name] = asked
+            kept.write_text(json.dumps(counts))
+    if problems:
+        raise AssertionError(f"{len(problems)} checks fail, the first: {problems[0]}")
+    return f"{len(counts)} ops, {sum(counts.values())} checks"
+
+
+def _of_each_op(function, without=()):
+    """Each op with function(its name), in processes of one thread."""
+    import torch
+
+    from tests.own import OPS
+
+    ops = [op for op in OPS if op.name not in without]
+    with concurrent.futures.ProcessPoolExecutor(
+        len(os.sched_getaffinity(0)), initializer=torch.set_num_threads, initargs=(1,)
+    ) as pool:
+        yield from zip(ops, pool.map(function, [op.name for op in ops]), strict=True)
 
 
 def sabotage():

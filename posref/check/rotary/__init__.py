@@ -1,1 +1,1 @@
-"""What `posref.check` knows of RoPE alone: its settings, its schedules, how angles are computed, what phases say."""
+"""Checks that apply to RoPE only: settings, schedules, how angles are computed, and what the phases of an output show."""

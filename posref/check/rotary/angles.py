@@ -1,4 +1,4 @@
-"""Recipes: the ways in which float32 angles of RoPE are computed. They differ at long positions, and even bfloat16 shows it."""
+"""Angles: which way of computing RoPE's float32 angles an output shows. The ways differ at long positions, even in bfloat16."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,9 +16,10 @@ f32 = np.float32
 
 
 def recognized(question: Question, got: np.ndarray, model: str) -> tuple[str, ...]:
-    """The ways to compute float32 angles that explain most pairs, three quarters of them or more, but for later rounding.
+    """The ways to compute float32 angles that explain the most pairs, at least three quarters of them; later rounding is
+    allowed.
 
-    Libraries differ in the last bit of powers and exponentials, so the right recipe may miss a few pairs.
+    Libraries differ in the last bit of powers and exponentials, so the right way may miss a few pairs.
     """
     if "rotation" not in question.op.tags:
         return ()
@@ -41,7 +42,7 @@ def _tables(recipe: Callable[..., Any], u: Any) -> Callable[..., Any]:
 
 
 def _recipes(a: Arguments) -> dict[str, Callable[..., Any]]:
-    """Angles from positions, exactly and in float32 ways, functions well rounded."""
+    """Angles from positions, by name: exact, and in several float32 ways whose functions are correctly rounded."""
     divisor, even = a.exponent_dim or a.dim, np.arange(0, a.dim, 2)
     exact = a.base ** (-even / divisor) if a.frequencies is None else a.frequencies
     frequencies = {"exact frequencies cast to float32": exact.astype(f32)}

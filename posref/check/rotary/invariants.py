@@ -1,4 +1,4 @@
-"""Properties: what any turn of pairs keeps, verified of a right answer and told of a wrong one."""
+"""Invariants: what every rotation keeps. The report says so for a right output and for a wrong one."""
 
 import numpy as np
 
@@ -8,9 +8,9 @@ from posref.ops.common import per_head
 
 
 def check(report: Report, question: Question, got: np.ndarray) -> None:
-    """Add "right at position 0" and "lengths kept" for the rotation of RoPE.
+    """Add "right at position 0" and "lengths kept" to the report of a rotation.
 
-    A vector within its bound is longer or shorter than the right one by at most the length of the bound.
+    A vector within its bound is longer or shorter than the right vector by at most the length of the bound.
     """
     right, bound = question.right, question.tolerance[question.models[-1]]
     if "rotation" not in question.op.tags or got.shape != right.shape or not np.isfinite(got).all():

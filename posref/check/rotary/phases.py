@@ -1,10 +1,10 @@
-r"""Reading: what the phases of an output of RoPE say, where no mistake of the list explains it. The last stage.
+r"""Phases: what the phases of an output of RoPE show, if no mistake of the list explains it.
 
-Every pair of the output over the same pair of the input is the complex number  magnitude e^{i phi}. Which features form a pair
-is that of a listed mistake, or is seen from basis vectors. Over positions 0, 1, 2, 4, .. the phases give the frequencies by
-doubling: an estimate good to d at position p predicts the phase at 2p to 2pd, which is unwrapped and gives d/2. Against what is
-read of the right answer, the frequencies give base and factor, phi at 0 the offset, and one position after another what was
-used for it. What is read is a mistake like any other and has to fit; the fewest digits that fit are taken.
+Each pair of the output divided by the same pair of the input is the complex number  magnitude e^{i phi}. Which features form a
+pair is taken from a listed mistake, or seen from basis vectors. Over positions 0, 1, 2, 4, .. the phases give the frequencies:
+a frequency with error d predicts the phase at position 2p up to 2pd, and unwrapping that phase halves the error. Compared with
+the right answer, frequencies give base and factor, phi at position 0 gives the offset of positions, and later phases give the
+positions that were used. Such a hypothesis has to fit like any mistake; of those that fit, the fewest digits are taken.
 """
 
 from collections.abc import Callable, Iterator
@@ -59,7 +59,7 @@ class Pairs(NamedTuple):
 
 
 class Phases(NamedTuple):
-    """Of every pair: `positions` `(m,)`, `phases` `(m, pairs)` in radians, and one magnitude."""
+    """For every pair: `phases` `(m, pairs)` in radians at `positions` `(m,)`; and one magnitude for all pairs."""
 
     positions: np.ndarray
     phases: np.ndarray
@@ -67,7 +67,7 @@ class Phases(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """Frequencies, positive; sign +1 or -1; offset of the positions."""
+    """Positive frequencies, their sign +1 or -1, and the offset of the positions."""
 
     frequencies: np.ndarray
     sign: int
@@ -75,7 +75,7 @@ class Fit(NamedTuple):
 
 
 class Base(NamedTuple):
-    """Mistakes that are known already, by name."""
+    """Mistakes that are already known, by name."""
 
     parts: tuple[Named, ...] = ()
 
@@ -83,7 +83,7 @@ class Base(NamedTuple):
         return Base((*self.parts, (name, mistake)))
 
     def named(self) -> Stage:
-        """As one candidate; none without mistakes."""
+        """These mistakes as one candidate; empty if there are none."""
         if not self.parts:
             return []
         return [(" and ".join(name for name, _ in self.parts), together(*(m for _, m in self.parts)))]
@@ -93,7 +93,7 @@ class Base(NamedTuple):
 
 
 def stages(question: Question, got: np.ndarray, call: Caller | None = None) -> Iterator[Stage]:
-    """What may explain the output, most telling first; with `call`, basis vectors show the pairs."""
+    """What may explain the output, the most informative first; with `call`, basis vectors show the pairs."""
     if "frequencies" in question.op.tags:
         yield from (
             _laws(question, Base(), Fit(got, 1, 0.0), Fit(question.right, 1, 0.0)) if len(got) > 2 and (got > 0).all() else ()
@@ -118,7 +118,7 @@ def stages(question: Question, got: np.ndarray, call: Caller | None = None) -> I
 
 
 def _bases(question: Question, got: np.ndarray, call: Caller | None) -> Iterator[tuple[Base, Pairs | None]]:
-    """The pairs that an output may have turned: as asked, of a listed layout, of another width, as basis vectors show."""
+    """The pairs that the output may have rotated: as asked, of a listed layout, of another width, or as basis vectors show."""
     turned = question.op.turned
     if not turned:
         yield Base(), None
@@ -154,7 +154,7 @@ def _impulse(question: Question, call: Caller) -> Pairs | None:
 
 
 def _pairs(question: Question, f: Callable[[Arguments], Any]) -> Pairs | None:
-    """Which features reach which, from basis vectors at a few positions; None if they are no pairs."""
+    """Which features reach which, seen from basis vectors at a few positions; None if they do not form pairs."""
     a, turned = question.a, question.op.turned
     dim, at = a[turned].shape[-1], np.unique(np.minimum([0, 1, 2, 3, 19, 100], np.max(a.positions)))
     basis = np.broadcast_to(np.eye(dim)[:, None, None, :], (dim, 1, len(at), dim)).copy()
@@ -185,7 +185,7 @@ def _same(one: Pairs | None, other: Pairs | None) -> bool:
 
 
 def _read(question: Question, y: np.ndarray, pairs: Pairs | None) -> Phases | None:
-    """Phases, heads averaged; None if pairs do not turn rigidly."""
+    """The phases of an output, averaged over heads; None if its pairs do not rotate rigidly."""
     at = question.a.positions
     if pairs is None:  # cosines, then sines
         half = y.shape[-1] // 2
@@ -207,7 +207,7 @@ def _read(question: Question, y: np.ndarray, pairs: Pairs | None) -> Phases | No
 
 
 def _from_phases(question: Question, got: np.ndarray, base: Base, pairs: Pairs | None, fresh: bool) -> Iterator[Stage]:
-    """The parameters fitted to the phases; near positions alone say what far ones may hide.
+    """Hypotheses from the phases at all positions, then at near positions only, since far ones may be wrong for another reason.
 
     A base is fitted to `fresh` pairs only: over another width of the exponent, another base would give the same frequencies.
     """
@@ -266,14 +266,14 @@ def _from_phases(question: Question, got: np.ndarray, base: Base, pairs: Pairs |
 
 
 def _known(question: Question, name: str, mistake: Mistake, pairs: Pairs | None) -> Fit | None:
-    """What is read of a mistake's own answer."""
+    """The fit to the phases of a mistake's own answer; None if it has none."""
     answer = question.answer(name, mistake.wrong)
     read = None if answer is None else _read(question, answer, pairs)
     return None if read is None else _fit(read)
 
 
 def _one_more(question: Question, base: Base) -> Iterator[Stage]:
-    """A named mistake on top of what was read."""
+    """Each listed mistake on top of the mistakes in `base`."""
     taken = {m.kind for _, m in base.parts}
     if base.parts:
         yield [each for name, m in question.op.mistakes.items() if m.kind not in taken for each in base.plus(name, m).named()]
@@ -285,9 +285,9 @@ def _near(question: Question, got: np.ndarray) -> np.ndarray:
 
 
 def _estimated(read: Phases, limit: float = np.inf) -> tuple[np.ndarray, np.ndarray] | None:
-    """Phases at 0 and frequencies by doubling along the positions up to `limit`; None without positions 0 and 1.
+    """Phases at 0, and frequencies by doubling along the positions up to `limit`; None without positions 0 and 1.
 
-    Frequencies are those from -pi to pi that turn alike at whole positions.
+    Frequencies are from -pi to pi: at whole positions, whole turns cannot be seen.
     """
     order = [int(np.flatnonzero(read.positions == p)[0]) for p in np.unique(read.positions) if p <= limit]
     at, phase = read.positions[order], read.phases[order]
@@ -300,7 +300,7 @@ def _estimated(read: Phases, limit: float = np.inf) -> tuple[np.ndarray, np.ndar
 
 
 def _fit(read: Phases, limit: float = np.inf) -> Fit | None:
-    """Frequencies of one sign and the offset of the positions; None where pairs turn in both directions, or not at all."""
+    """Frequencies of one sign, and the offset of the positions; None if pairs turn in both directions, or not at all."""
     estimated = _estimated(read, limit)
     if estimated is None:
         return None
@@ -317,10 +317,10 @@ def _wrap(angle: np.ndarray) -> np.ndarray:
 
 
 def _positions_of(phase: np.ndarray, frequencies: np.ndarray, far: int = 0) -> np.ndarray:
-    """The positions that phases `(m, pairs)` belong to, nearest to 0, from the slowest pair to the fastest.
+    """The positions, nearest to 0, that phases `(m, pairs)` belong to, found from the slowest pair to the fastest.
 
-    A slow pair places the position roughly, each faster one says where within its turn: mixed radix, as on a clock. Of the
-    turns of the slowest pair, up to `far` positions away, the nearest is taken that all other pairs confirm.
+    A slow pair gives the position roughly, and each faster pair refines it within its own turn, like the hands of a clock. The
+    slowest pair may make several turns, up to `far` positions away: the nearest turn that all other pairs confirm is taken.
     """
     order = np.argsort(np.abs(frequencies))
     slowest = frequencies[order[0]]
@@ -335,10 +335,10 @@ def _positions_of(phase: np.ndarray, frequencies: np.ndarray, far: int = 0) -> n
 
 
 def _positions(question: Question, base: Base, read: Phases, theta: np.ndarray) -> Iterator[Stage]:
-    """Where positions may be clamped, and moduli by which they may wrap: up to four of each that agree with all phases.
+    """Positions may be clamped or may wrap: up to four limits and four lengths that agree with all phases.
 
-    Both lie between the last position before the first wrong one and that one. A phase may be off by the error of an entry, and
-    by a fraction of its angle.
+    Both lie between the first wrong position and the position before it. A phase may be off by the error of an entry, and by a
+    fraction of its angle.
     """
     model = ALL_MODELS[question.models[-1].removesuffix("-iterative").removesuffix("-given")]
     noise, relative = 1.04 * (np.sqrt(2) * model.c_amp + model.c_out), model.c_phase * growth(theta)
@@ -364,7 +364,8 @@ def _positions(question: Question, base: Base, read: Phases, theta: np.ndarray) 
 
 
 def _laws(question: Question, base: Base, fit: Fit, exact: Fit, turning: Any = None) -> Iterator[Stage]:
-    """Geometric frequencies with a plain base, a plain factor, both, in more and more digits; then those that were measured."""
+    """Geometric frequencies with a plain base, a plain factor or both, in more and more digits; then the measured
+    frequencies."""
     a, theirs = question.a, fit.frequencies
     given = a.get("frequencies") is not None
     slope, factor = 1.0, float(theirs[0] / exact.frequencies[0])
@@ -389,8 +390,7 @@ def _laws(question: Question, base: Base, fit: Fit, exact: Fit, turning: Any = N
 
 
 def _bases_over(a: Arguments, slope: float, turning: Any, digits: int) -> Iterator[tuple[float, int]]:
-    """Bases by the width of the exponent, the base that was asked for first: else that of the features that turn, then that of
-    those that were to turn."""
+    """Bases, each with the width of its exponent (0: the width asked for); the base asked for comes first."""
     given, asked = a.get("frequencies") is not None, a.get("exponent_dim") or (a.dim if turning is None else 2 * len(turning))
     slope = slope / a.dim if given else slope * np.log(a.base) / asked
     near = [width for width in dict.fromkeys((asked, a.dim)) if abs(slope * width) <= FARTHEST]
@@ -399,7 +399,7 @@ def _bases_over(a: Arguments, slope: float, turning: Any, digits: int) -> Iterat
 
 
 def _known_schedules(a: Arguments, theirs: np.ndarray, turning: Any, digits: int) -> Iterator[schedules.Known]:
-    """Those that the frequencies of an output may be; a linear one is named elsewhere, and few pairs fit many."""
+    """Known schedules that the frequencies may be. Linear ones are named elsewhere; fewer than four pairs would fit many."""
     if turning is None or len(theirs) < 4 or digits > max(schedules.DIGITS):
         return
     whole = _whole(theirs, turning)
@@ -408,7 +408,7 @@ def _known_schedules(a: Arguments, theirs: np.ndarray, turning: Any, digits: int
 
 
 def _edited(a: Arguments, near: Callable[[np.ndarray], bool]) -> Stage:
-    """The first edit of the law or of the schedule that was asked for whose frequencies are near enough."""
+    """The first edit of the frequency formula, or of the schedule asked for, whose frequencies are near enough."""
     known = None if a.frequencies is None else schedules.named(a.frequencies)
     if a.get("exponent_dim") or (known is None and a.frequencies is not None):
         return []
@@ -423,14 +423,14 @@ def _edited(a: Arguments, near: Callable[[np.ndarray], bool]) -> Stage:
 
 
 def _whole(estimate: np.ndarray, turning: np.ndarray) -> np.ndarray:
-    """Frequencies of all pairs, 0 of those that do not turn."""
+    """The frequencies of all pairs, with 0 for pairs that do not turn."""
     whole = np.zeros(len(turning))
     whole[turning] = estimate
     return whole
 
 
 def far_positions(question: Question, got: np.ndarray) -> Iterator[Stage]:
-    """The positions that were really used, where they are more than half a turn of the slowest pair from 0."""
+    """The positions that were really used, if they are more than half a turn of the slowest pair from 0."""
     for base, pairs in _bases(question, got, None) if question.op.turned is not None else ():
         answer = base.answer(question)
         if answer is not None and answer.shape == got.shape:
@@ -441,7 +441,7 @@ def far_positions(question: Question, got: np.ndarray) -> Iterator[Stage]:
 
 
 def _used(question: Question, base: Base, read: Phases, exact: Fit, far: int = 0) -> Stage:
-    """The positions that were really used, entry by entry. With few pairs nearly any phases belong to some positions."""
+    """The positions that were really used, entry by entry. With few pairs nearly any phases match some positions."""
     used = np.rint(_positions_of(read.phases, exact.sign * exact.frequencies, far))
     wrong = np.flatnonzero(used != read.positions)
     if not len(wrong):
@@ -457,9 +457,9 @@ def _used(question: Question, base: Base, read: Phases, exact: Fit, far: int = 0
 
 
 def _of_vectors(question: Question, got: np.ndarray, base: Base, pairs: Pairs) -> Stage:
-    """The position that each vector was turned by, where heads or texts with one position turn differently.
+    """The position by which each vector was rotated, if heads or texts at one position are rotated differently.
 
-    It is the one asked for plus a difference, as the phases say, or that of some token.
+    It is the position asked for plus a difference that the phases show, or the position of some token.
     """
     answer, x = base.answer(question), question.a[question.op.turned]
     if answer is None or x.ndim != 4 or answer.shape != got.shape or "positions" not in question.a:
@@ -483,7 +483,7 @@ def _of_vectors(question: Question, got: np.ndarray, base: Base, pairs: Pairs) -
 
 
 def _several(used: np.ndarray, asked: np.ndarray) -> bool:
-    """Whether vectors of one position turn by several, or by each other's: no function of the position explains that."""
+    """Whether vectors at one position use several, or use each other's positions: no function of the position explains that."""
     function = [np.ptp(used[asked == each]) == 0 for each in np.unique(asked)]
     return not all(function) or (len({*used.ravel()} - {*asked.ravel(), 0}) == 0 and (used != asked).mean() > 0.5)
 
@@ -516,7 +516,7 @@ def _by_vector(name: str, used: np.ndarray, asked: np.ndarray) -> Named:
 
 
 def _row_for_row(used: np.ndarray, asked: np.ndarray) -> str:
-    """The row of its text by whose position a row turns: a multiple of its own.
+    """Which row's position row i uses, if that row is a multiple of i; else "".
 
     >>> _row_for_row(np.array([[[0, 7, 7]]]), np.array([[[0, 5, 7]]]))
     '2 i, the last where there is none'
@@ -530,7 +530,7 @@ def _row_for_row(used: np.ndarray, asked: np.ndarray) -> str:
 
 
 def _counted(used: np.ndarray) -> str:
-    """The sum of a number and of multiples of text, head and row that positions are, if they are one.
+    """Words for positions that are a number plus multiples of text b, head h and row i; "" if they are not.
 
     >>> _counted(np.arange(6.0).reshape(1, 3, 2))
     '2 h + i'
@@ -543,7 +543,7 @@ def _counted(used: np.ndarray) -> str:
     return " + ".join(filter(None, terms)) or "0"
 
 
-# what was read, as mistakes
+# mistakes made from what the phases show
 
 
 def _mistake(wrong: Any, bug: str, remedy: str, kind: str = "positions") -> Mistake:
@@ -560,7 +560,7 @@ def _width(width: int) -> Named:
 
 
 def _other_pairs(found: Pairs, asked: Pairs) -> Named:
-    """The pairs that basis vectors show, in the place of those that were asked for."""
+    """The pairs that basis vectors show, in place of those asked for."""
 
     def wrong(f: Any, a: Arguments) -> Any:
         x, y = a.x.copy(), a.x.copy()
@@ -576,7 +576,7 @@ def _other_pairs(found: Pairs, asked: Pairs) -> Named:
 
 
 def _magnitude(number: float, asked: float = 1.0) -> Named:
-    """Tables times a number; where a magnitude is asked for, it may be missing, be there twice, or be another one."""
+    """Tables times a number. If a magnitude was asked for, it may be left out, applied twice, inverted, or another number."""
     said, words = number * asked, f"{asked:.6g}, the magnitude that you asked for"
     bug, name = f"cos and sin times {said:.6g}{_yarn(said)}", f"magnitude {said:.6g}"
     remedy = "The rotation asked for keeps norms. Remove the factor; where the model has one (YaRN, LongRoPE), pass magnitude=."
@@ -602,9 +602,10 @@ def _yarn(number: float) -> str:
 
 
 def _plain(number: float, roundoff: float, count: int) -> float:
-    """One digit within one rounding; else an attention factor 0.1 ln(s) + 1 or its square, or the fewest digits.
+    """The factor in one digit, if that is within one rounding; else a YaRN factor 0.1 ln(s) + 1, its square, or the fewest
+    digits.
 
-    The median of `count` magnitudes is better than one of them by up to sqrt(count); but the factor itself may be float32.
+    The median of `count` magnitudes is up to sqrt(count) times as exact as one of them, but the factor itself may be float32.
     """
     noise = max(roundoff / min(32, count**0.5), 2.0**-23)
     digit = float(f"{number:.1g}")
@@ -641,7 +642,7 @@ def _scaled(factor: float, question: Question) -> Named:
 
 
 def _other_law(number: float, width: int, a: Arguments) -> Named | None:
-    """Another base than asked, over this width of the exponent, or that which was asked if it is 0."""
+    """Another base, with this width of the exponent, or with the width asked for if `width` is 0; None if nothing differs."""
     name, law = f"wrong_base {number:g}", f"frequencies {number:.10g}^(-2t/{'dim' if width == a.dim else width})"
     if number == 1:
         bug = "each pair turns by 1 radian per position, as with base 1, or where 2t / dim is divided in integers"
@@ -673,7 +674,7 @@ def _schedule(known: schedules.Known) -> Named:
 
 
 def _still(a: Arguments, turns: np.ndarray) -> Named:
-    """The frequencies asked for, and 0 for those pairs, of the ones that should turn, that pass."""
+    """The frequencies asked for, with 0 for pairs that should turn and do not."""
     law = a.base ** (-2 * np.arange(a.dim // 2) / (a.exponent_dim or a.dim)) if a.frequencies is None else a.frequencies
     used, first = np.copy(law), int(np.argmin(turns))
     used[np.flatnonzero(law)[: len(turns)][~turns]] = 0
@@ -698,7 +699,8 @@ def _measured(frequencies: np.ndarray, exact: np.ndarray, turning: np.ndarray) -
 
 
 def where_scaled(ratio: np.ndarray, exact: np.ndarray) -> str:
-    """Where the frequencies asked for are kept at first, then blended and then divided: which of these are other ones."""
+    """Words for the wrong part of a schedule that keeps frequencies, then blends, then divides them: the ramp or what
+    follows."""
     t, wrong = np.arange(len(exact)), np.flatnonzero(np.abs(ratio - 1) > 1e-3)
     if len(exact) < 8 or not len(wrong):
         return ""

@@ -1,4 +1,4 @@
-"""RoPE: is somebody else's implementation the one that was asked for, and if not, which one is it?"""
+"""RoPE: checks whether a function is the rotation that was asked for, and if not, says which rotation it is."""
 
 import math
 from collections.abc import Callable
@@ -47,30 +47,30 @@ def check_rope(
 ) -> Report:
     """Check `fn(x, positions) -> rotated x` and say what it computes if that is not RoPE as asked: `check` of "rope.rotate".
 
-    `fn(q, k, cos, sin)`, `fn(x, cos, sin)`, `fn(x, freqs_cis)` and `fn(x, freqs)` of angles are recognised by their parameters'
-    names, and receive tables of the frequencies that were asked for, in the form in which the function is right, if there is
-    one; the report says which, and whether it reads one half of the columns alone, which is wrong where halves differ.
-    Where a function requires `position_ids` behind the tables, the tables have all rows, up to 4095 by default.
+    Functions `fn(q, k, cos, sin)`, `fn(x, cos, sin)`, `fn(x, freqs_cis)` and `fn(x, freqs)` (angles) are recognised by the
+    names of their parameters. They receive tables of the frequencies asked for, in the form with which the function is right,
+    if there is one. The report names that form, and says if only one half of the columns is read, which is wrong if the halves
+    differ. If a function requires `position_ids` after the tables, the tables have all rows, up to 4095 by default.
 
-    `fn` receives x `(batch, heads, n, dim)`, float32 or what `to(x)` makes of it, and integer positions `(batch, n)`, not
-    sorted and different in every row; it returns the rotated x in the same axes. With `positions="shared"` it receives
-    positions `(n,)` for all rows; whether rows with their own positions are served is then not tested. `to` converts numpy
-    arrays to tensors, `to_positions` the positions if `to` would round them. `max_position` is the largest position used; if it
-    is not given and an implementation raises there, nearer positions are tried and the report says so. `model` demands one
-    precision model (`posref.check.ranged`) instead of those its output dtype allows. `axes` and `seed` are as in `check`.
+    `fn` receives x `(batch, heads, n, dim)`, as float32 or as `to` converts it, and integer positions `(batch, n)`, not sorted
+    and different in every row; it returns the rotated x in the same axes. With `positions="shared"` it receives positions
+    `(n,)` for all rows; rows with their own positions are then not tested. `to` converts NumPy arrays to tensors,
+    `to_positions` converts positions if `to` would round them. `max_position` is the largest position used; if it is not given
+    and `fn` raises there, nearer positions are tried and the report says so. `model` demands one precision model
+    (`posref.check.ranged`) instead of those that the dtype of the output allows. `axes` and `seed` are as in `check`.
 
-    The first `rotary_dim` features turn, all `dim` by default. Frequencies are base^(-2t/exponent_dim), in radians per
-    position: `base` is 10000 and `exponent_dim` is `rotary_dim` by default; pass `exponent_dim=dim` where the exponent runs
-    over the head. `schedule` scales them: a function of `posref.rotary.scaling` by name, with its keywords; those of
-    "dynamic_ntk" follow the length of each text where no `length` is given. Or pass `frequencies` `(rotary_dim/2,)`; 0 for
-    pairs that do not turn. The report says if they are a known schedule. A function makes them of the length of a text, which
-    is the largest position of the batch plus one.
+    The first `rotary_dim` features are rotated, all `dim` by default. Frequencies are base^(-2t/exponent_dim) radians per
+    position: `base` is 10000 and `exponent_dim` is `rotary_dim` by default; pass `exponent_dim=dim` if the exponent is divided
+    by the width of the head. `schedule` scales them: it names a function of `posref.rotary.scaling`, whose keywords follow;
+    "dynamic_ntk" without `length` follows the length of each text. Or pass `frequencies` `(rotary_dim/2,)`, with 0 for pairs
+    that do not turn; the report says if they are a known schedule. `frequencies` may be a function of the length of a text,
+    which is the largest position of the batch plus one.
 
-    `magnitude` multiplies cos and sin (YaRN, LongRoPE), 1 by default; where YaRN is asked for and `magnitude` is not
-    given, that of YaRN is right too, and the report says so. `sign=-1` is a turn by -m;
+    `magnitude` multiplies cos and sin (YaRN, LongRoPE), 1 by default; with schedule "yarn" and no `magnitude`, the magnitude of
+    YaRN is right too, and the report says so. `sign=-1` rotates position m by -m;
     `layout="interleaved_to_half"` reads pairs (2t, 2t+1) and writes (t, t + dim/2), as DeepSeek does. `positions="range"`
-    passes none, which count from 0, and `"offset"` the integer where they start: fewer mistakes show. Several axes and xPos are
-    `check(fn, "axes.rotate", ..)` and `check(fn, "xpos.rotate", ..)`; what a configuration asks for is
+    passes no positions, which then count from 0, and `"offset"` passes the first position only: fewer mistakes show. For
+    several axes use `check(fn, "axes.rotate", ..)`, for xPos `check(fn, "xpos.rotate", ..)`, and for a model's configuration
     `posref check MODULE:FUNCTION --config FILE`.
 
     ValueError for arguments that make no sense; whatever `fn` does wrong is in the report, not raised.
@@ -161,7 +161,7 @@ def check_rope(
 
 
 def _following(schedule: str | None, width: int, base: float | None, settings: dict[str, Any]) -> ByLength | None:
-    """Frequencies of a schedule that follow the length of a text, as in a model; None for others, and without its numbers."""
+    """Frequencies of "dynamic_ntk" that follow the length of a text; None for other schedules, or without its numbers."""
     if schedule != "dynamic_ntk" or settings.keys() - {"length"} != {"factor", "original_length"}:
         return None
     unscaled = rope.frequencies(width, _law(width, base, None)["base"])
@@ -171,7 +171,7 @@ def _following(schedule: str | None, width: int, base: float | None, settings: d
 
 
 def _of_its_text(report: Report, following: Report, length: int) -> Report:
-    """The second report where frequencies that follow the length of each text are right, or were right before a longer one."""
+    """The second report if frequencies that follow each text's length are right, or kept from a longer text; else the first."""
     if following.ok:
         words = f"the length: your frequencies follow that of each text; pass frequencies= to demand those of {length} tokens."
         following.ambiguous.append(words)

@@ -1,4 +1,4 @@
-"""Schedules: RoPE's frequencies by the name of their scaling, its mistakes, and which schedule some frequencies are."""
+"""Schedules: RoPE's frequencies by the name of their scaling, its mistakes, and which schedule given frequencies are."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -22,7 +22,7 @@ DIGITS = (1, 2, 3)  # of a base and a factor that somebody chose
 
 
 class Known(NamedTuple):
-    """A schedule, its settings and what it gives."""
+    """A schedule by its name, its settings, and its frequencies."""
 
     name: str
     settings: dict[str, Any]
@@ -35,8 +35,8 @@ class Known(NamedTuple):
 def asked(
     schedule: str, dim: int, base: float, settings: dict[str, Any]
 ) -> tuple[np.ndarray, dict[str, Mistake], dict[str, Mistake]]:
-    """The frequencies of a schedule, its mistakes as those of "rope.rotate", and its settings with other numbers; ValueError
-    naming settings that do not fit."""
+    """The frequencies of a schedule, its mistakes as those of "rope.rotate", and the schedule with other settings. ValueError
+    for missing or unknown settings."""
     op = ops.op(f"scaling.{schedule}")
     own = {name: p.default for name, p in signature(op.spec).parameters.items() if name not in ("dim", "base")}
     absent = [name for name, default in own.items() if default is Parameter.empty and name not in (*settings, "length")]
@@ -57,7 +57,7 @@ def asked(
 
 
 def _other_settings(op: ops.Op, a: ops.Arguments) -> Iterator[tuple[str, Mistake]]:
-    """The schedule with another number for one setting, and with two settings exchanged."""
+    """The schedule with another value of one setting, or with two settings exchanged."""
     names = [
         name for name in signature(op.spec).parameters if type(a.get(name)) in (int, float) and name not in ("dim", "fraction")
     ]
@@ -78,7 +78,7 @@ def _other_settings(op: ops.Op, a: ops.Arguments) -> Iterator[tuple[str, Mistake
 
 
 def known(frequencies: np.ndarray, bases: Iterable[float], digits: int, near: float = 1e-3) -> Iterator[Known]:
-    """The schedules within `near` of frequencies, relatively, with a factor of so many digits."""
+    """Schedules whose frequencies equal these within `near`, relatively, with a factor of this many digits."""
     dim, turning = 2 * len(frequencies), frequencies > 0
     for base in dict.fromkeys(bases):
         last = np.flatnonzero(turning)[-1]
@@ -91,7 +91,7 @@ def known(frequencies: np.ndarray, bases: Iterable[float], digits: int, near: fl
 
 
 def first_base(frequencies: np.ndarray, digits: int) -> float:
-    """The base that the first two frequencies have, which most schedules keep or divide alike."""
+    """The base that the first two frequencies show; most schedules keep these two, or divide both alike."""
     first, second = frequencies[:2]
     with np.errstate(all="ignore"):
         base = (first / second) ** len(frequencies)
@@ -99,7 +99,7 @@ def first_base(frequencies: np.ndarray, digits: int) -> float:
 
 
 def named(frequencies: np.ndarray) -> Known | None:
-    """The schedule that given frequencies are, as far as float32 tells; of several the one with the fewest digits."""
+    """The schedule that given frequencies are, within float32 rounding; of several, the one with the fewest digits. Or None."""
     if len(frequencies) < 2 or not (frequencies[:2] > 0).all():
         return None
     found = (each for digits in DIGITS for each in known(frequencies, (first_base(frequencies, digits), *BASES), digits, 1e-5))
@@ -107,7 +107,7 @@ def named(frequencies: np.ndarray) -> Known | None:
 
 
 def _settings(factor: float, turning: np.ndarray) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Schedules with this factor and what configurations have beside it."""
+    """Schedules with this factor, and with the other settings that configurations usually have."""
     if not turning.all():
         yield "proportional", {"fraction": float(turning.mean()), "factor": factor}
         return

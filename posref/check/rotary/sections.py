@@ -1,4 +1,4 @@
-"""Sections: which axis each pair reads, and how fast time runs, from an output that no mistake of the list explains."""
+"""Sections: which axis each pair reads, and how fast time runs, in an output that no mistake of the list explains."""
 
 from itertools import groupby
 from typing import Any
@@ -14,7 +14,7 @@ from posref.rotary import rope
 
 
 def stage(question: Question, got: np.ndarray) -> list[Named]:
-    """The axes that explain every pair, as one mistake, also if more features turn; nothing where one pair has none."""
+    """Mistakes in the axes: the axis that explains each pair, also if more features turn than asked for."""
     a, found = question.a, list[Named]()
     asked = np.array(a.axis)
     if got.shape != question.right.shape:
@@ -46,7 +46,7 @@ def stage(question: Question, got: np.ndarray) -> list[Named]:
 
 
 def _of_features(question: Question, got: np.ndarray) -> list[Named]:
-    """The axis that each feature reads, where the two of a pair read different ones."""
+    """The axis that each feature reads, if the two features of a pair read different axes."""
     a, bound = question.a, np.broadcast_to(question.tolerance[question.models[-1]], got.shape)
     asked = np.array(a.axis)
     alone = [np.asarray(question.op.spec(**a | {"axis": np.full_like(asked, each)})) for each in range(asked.max() + 1)]
@@ -70,7 +70,7 @@ def _of_features(question: Question, got: np.ndarray) -> list[Named]:
 
 
 def time(question: Question, got: np.ndarray) -> list[Named]:
-    """The number by which the times of the frames of a video are multiplied, from those of the first video."""
+    """The factor on the times of the frames of a video, found from the first video with more than three frames."""
     a, start = question.a, 0
     for frames, rows, columns in a.parts.tolist():
         size = frames * (rows // a.merge) * (columns // a.merge) if rows else frames
@@ -85,7 +85,7 @@ def time(question: Question, got: np.ndarray) -> list[Named]:
 
 
 def _axes(question: Question, got: np.ndarray, a: Arguments, asked: np.ndarray) -> np.ndarray | None:
-    """The axis that explains each pair; None where a pair is explained by none."""
+    """The axis that explains each pair; None if no axis explains some pair."""
     bound, spec = question.tolerance[question.models[-1]], question.op.spec
     alone = [np.asarray(spec(**a | {"axis": np.full_like(asked, each)})) for each in range(asked.max() + 1)]
     members = np.stack(pairing.split(np.arange(a.dim), layout=a.layout), axis=-1)
@@ -94,13 +94,13 @@ def _axes(question: Question, got: np.ndarray, a: Arguments, asked: np.ndarray) 
 
 
 def _read(pair: np.ndarray, asked: int, got: np.ndarray, alone: list[np.ndarray], bound: np.ndarray) -> int:
-    """The axis that gives the two features of a pair, the asked one first; -1 if none does."""
+    """The axis that gives the two features of a pair, the axis asked for first; -1 if none does."""
     order = sorted(range(len(alone)), key=lambda each: each != asked)
     most = np.broadcast_to(bound, got.shape)[..., pair]
     return next((each for each in order if distance(got[..., pair], alone[each][..., pair], most) <= 1), -1)
 
 
 def _runs(axes: np.ndarray) -> str:
-    """0 x 4, 1 x 6, 2 x 6."""
+    """Words for runs of equal axes: "0 x 4, 1 x 6, 2 x 6"."""
     runs = [f"{axis} x {len(list(pairs))}" for axis, pairs in groupby(axes.tolist())]
     return ", ".join(runs[:6] + ["..."] * (len(runs) > 6))

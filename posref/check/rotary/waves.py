@@ -1,4 +1,4 @@
-"""Waves: a sinusoid as the tables of RoPE, cosines and then sines, so that what explains tables explains it."""
+"""Waves: sinusoidal embeddings as tables of RoPE, cosines then sines, so that the stages for tables explain them."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -12,7 +12,7 @@ from posref.ops import Arguments, Mistake
 
 
 def stages(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
-    """The stages of the tables that such a result is, as mistakes of the sinusoid."""
+    """The stages of the tables that are in this result, as mistakes of the sinusoid."""
     a, op = question.a, ops.op("rope.tables")
     if "waves" not in question.op.tags or got.shape != question.right.shape or a.zeros:
         return

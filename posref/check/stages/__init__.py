@@ -1,1 +1,1 @@
-"""Stages: what is asked of a function after its first output was right, one module per subject."""
+"""Stages: the checks that follow a right first output, one module per subject."""

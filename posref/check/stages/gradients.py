@@ -1,4 +1,4 @@
-"""Gradients: what automatic differentiation of the implementation gives, where the system has a gradient to compare with."""
+"""Gradients: compares automatic differentiation of the implementation with the gradient of the specification."""
 
 import importlib
 import re
@@ -23,7 +23,7 @@ LEAVES_TORCH = {"numpy", "__array__", "tolist", "data_ptr", "__dlpack__"}  # wha
 
 
 def check_gradient(report: Report, caller: Any, op: Op, a: Arguments) -> None:
-    """Compare the gradient through torch or jax with the gradient op of the system, if there is one."""
+    """Compare the gradient through torch or jax with the gradient op of the system; without such an op, along directions."""
     if _severed(report, caller, op, a):
         return
     system, name = op.name.split(".")
@@ -56,7 +56,7 @@ LOOSE = 2.0**-6  # of the sizes of all terms: float32, and masked weights that d
 
 
 def _along_directions(report: Report, caller: Any, op: Op, a: Arguments) -> None:
-    """The gradient along one direction for each array of features, against the specification's central difference."""
+    """Compare the gradient along one direction per array of features with the specification's central difference."""
     torch: Any = sys.modules.get("torch")
     names = [name for name in features(op, a) if _used(op, a, name)] if torch is not None and torch.is_grad_enabled() else []
     given = caller.tensors(a)
@@ -90,12 +90,12 @@ def _along_directions(report: Report, caller: Any, op: Op, a: Arguments) -> None
 
 
 def _flow(op: Op, a: Arguments) -> np.ndarray:
-    """A derivative of the loss by the result: 0 where the result has no meaning, whose numbers may depend on anything."""
+    """A gradient of the loss with respect to the result; 0 where the result has no meaning and may depend on anything."""
     return np.where(op.meant(a), painted(np.shape(op.spec(**a)), 2), 0)
 
 
 def _of_the_gradient(finding: Finding, argument: str) -> Finding:
-    """What is said of an output, said of its gradient; its values are right."""
+    """A finding about an output, reworded for its gradient; the values are right."""
     sentence = finding.sentence.replace("your output", f"the gradient of your output with respect to {argument}")
     return replace(
         finding, sentence=re.sub("nothing was computed.*", "it was lost on the way, and the values are right", sentence)
@@ -103,9 +103,9 @@ def _of_the_gradient(finding: Finding, argument: str) -> Finding:
 
 
 def _severed(report: Report, caller: Any, op: Op, a: Arguments) -> bool:
-    """Whether autograd knows no way from the result back to the features that it is made of; that is a failure.
+    """Whether there is no gradient to compare. No path from the result back to features that it depends on is a failure.
 
-    A function that runs without autograd as a whole, in numpy or under no_grad, is for inference: it is only said.
+    A function that runs without autograd as a whole, in numpy or under no_grad, is for inference: the report only says so.
     """
     names = features(op, a)
     torch: Any = sys.modules.get("torch")
@@ -117,7 +117,7 @@ def _severed(report: Report, caller: Any, op: Op, a: Arguments) -> bool:
     leaves = {name: given[name].detach().clone().requires_grad_(True) for name in names}
 
     class Recorded(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
-        """The functions that ran with autograd."""
+        """Records the functions that run with autograd."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -166,7 +166,7 @@ def _used(op: Op, a: Arguments, name: str) -> bool:
 
 
 def _through(caller: Any, op: Op, a: Arguments, argument: str, flow: np.ndarray) -> np.ndarray | None:
-    """The gradient of sum(result flow) with respect to one argument; None where the tensors know none."""
+    """The gradient of sum(result * flow) with respect to one argument; None if the tensors have no gradients."""
     given = caller.tensors(a)
     try:
         if hasattr(given[argument], "requires_grad_"):

@@ -1,4 +1,4 @@
-"""Inputs: the first question with other contents: 24-bit mantissas, features as large as outliers, a mask with holes."""
+"""Inputs: the first question with other contents: 24-bit mantissas, features as large as outliers, far scores, other masks."""
 
 from collections.abc import Callable
 from functools import partial
@@ -35,7 +35,7 @@ TRIANGLE_TOO = Mistake(using(mask=lambda a: a.mask & probe.triangle(a.mask)), ki
 
 
 def fine_numbers(report: Report, caller: Caller, first: engine.Question) -> None:
-    """Numbers that need more bits than 16-bit formats have, where the inputs and the output are wider."""
+    """Inputs with more bits than 16-bit formats hold, if the inputs and the output of the function are wider."""
     arrays = {name: first.a[name] for name in caller.op.given if name in first.a}
     arrays = {name: probe.fine(x) for name, x in arrays.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f"}
     wide = report.ok and arrays and {caller.given, caller.dtype} <= {"float32", "float64"}
@@ -50,12 +50,12 @@ def fine_numbers(report: Report, caller: Caller, first: engine.Question) -> None
         )
 
 
-# below and above what stands for masked scores and for the least maximum, and where exp ends in float32
+# on both sides of numbers that replace masked scores or start a maximum, and beyond the range of exp in float32
 NEAR = (-20000.0, 20000.0, -200.0, 200.0, -1000000.0)
 
 
 def _masked_as(number: float) -> Any:
-    """A number in the place of masked scores."""
+    """The wrong answer in which masked scores are this number."""
 
     def changed(right: Any) -> Any:
         return lambda s, mask=None, *rest: right(np.where(mask, s, number), None, *rest) if mask is not None else missing()
@@ -83,7 +83,7 @@ LARGEST = 1024  # result of the question about large features: far below the end
 
 
 def large_features(report: Report, caller: Caller, first: engine.Question) -> None:
-    """Features as large as outliers, where the result grows as each of them does: nothing may saturate."""
+    """Features as large as outliers, in arguments in which the result is linear: nothing may saturate."""
     names = [name for name in features(caller.op, first.a) if is_linear(first, name)]
     size = np.abs(first.right).max(initial=0)
     if not report.ok or not names or not 0 < size < LARGEST:
@@ -94,7 +94,8 @@ def large_features(report: Report, caller: Caller, first: engine.Question) -> No
 
 
 def small_features(report: Report, caller: Caller, first: engine.Question) -> None:
-    """Features whose squares are about as large as the eps of their norm, in float32: at usual features any eps is right."""
+    """Features whose squares are about as small as the eps of their norm, in float32: with usual features any eps would
+    pass."""
     eps, wide = first.a.get("eps"), {caller.given, caller.dtype} <= {"float32", "float64"}
     if not report.ok or not eps or not wide:
         return
@@ -104,7 +105,7 @@ def small_features(report: Report, caller: Caller, first: engine.Question) -> No
 
 
 def low_scores(report: Report, caller: Caller, first: engine.Question) -> None:
-    """Scores that are all near -softcap, where a key that is masked before the cap weighs as much as one that is seen."""
+    """Scores that are all near -softcap: there a key that is masked before the cap weighs as much as a visible one."""
     a, wide = first.a, {caller.given, caller.dtype} <= {"float32", "float64"}
     if not report.ok or not wide or not a.get("softcap") or not {"q", "k", "scale"} <= a.keys():
         return
@@ -114,9 +115,9 @@ def low_scores(report: Report, caller: Caller, first: engine.Question) -> None:
 
 
 def far_scores(report: Report, caller: Caller, first: engine.Question) -> None:
-    """Rows whose scores are all far from 0: there a finite number shows that stands for a masked score, or for the maximum.
+    """Rows whose scores are all far from 0: they show a finite number that stands for a masked score, or for the maximum.
 
-    The scores of one row differ by more than float32 rounds them, and by far less than they are from 0.
+    The scores of one row differ by more than the rounding of float32, and by far less than their distance from 0.
     """
     a, wide = first.a, {caller.given, caller.dtype} <= {"float32", "float64"}
     if not report.ok or not wide or attention.softmax not in steps(first.op.spec):
@@ -145,7 +146,7 @@ def far_scores(report: Report, caller: Caller, first: engine.Question) -> None:
 def _zeros_within_bounds(
     report: Report, name: str, first: engine.Question, a: Arguments, got: np.ndarray, near: np.ndarray
 ) -> bool:
-    """Say so where whole rows are exactly 0, which no rounding makes of weights, but may be within bounds so far from 0."""
+    """Say so if whole rows are exactly 0: no rounding of weights gives that, but bounds this far from 0 may accept it."""
     right = first.op.spec(**a)
     if got.shape != right.shape or got.ndim < 2:
         return False
@@ -160,7 +161,7 @@ def _zeros_within_bounds(
 
 
 def _far_scores(a: Arguments) -> dict[str, np.ndarray]:
-    """Scores, or queries and keys that give them; where these turn, all are at one position, so that none does."""
+    """Scores, or queries and keys that give them; if these are rotated, all are at one position, so that none turns."""
     if "scores" in a:
         far = np.resize(NEAR, a.scores.shape[-2])[:, None] + a.scores / 16
         return {"scores": far.astype(np.float32).astype(float)}
@@ -173,7 +174,7 @@ def _far_scores(a: Arguments) -> dict[str, np.ndarray]:
 
 
 def _lost_rows(got: np.ndarray, near: np.ndarray) -> dict[str, Mistake]:
-    """Rows that are 0 or not finite though their keys have values, where the scores of all of them have one sign."""
+    """Rows that are 0 or not finite although their keys have values, by the sign of their scores."""
     lost, high = (~np.isfinite(got) | (got == 0)).all(axis=-1, keepdims=True), (near > 0) & ~np.isfinite(got[..., :1])
     signs, found = {"underflows": lost & ~high, "overflows": lost & high}, {}
     for verb, rows in signs.items():
@@ -192,7 +193,7 @@ def _where_lost(rows: np.ndarray, got: np.ndarray, y: Any, a: Arguments) -> Any:
 
 
 def is_linear(first: engine.Question, name: str) -> bool:
-    """Whether twice the argument gives twice the result, to the last bit; False where it is refused."""
+    """Whether twice the argument gives exactly twice the result; False if the specification refuses it."""
     try:
         with np.errstate(all="ignore"):
             return np.array_equal(first.op.spec(**first.a | {name: 2 * first.a[name]}), 2 * first.right)
@@ -201,7 +202,7 @@ def is_linear(first: engine.Question, name: str) -> bool:
 
 
 def other_masks(report: Report, caller: Caller, settings: dict[str, Any], first: engine.Question) -> None:
-    """Another mask than the causal one, where the function receives it: within it if causal attention was asked for."""
+    """Another mask than the causal one, if the function receives a mask; within the causal one if that was asked for."""
     mask = first.a.get("mask")
     if (
         report.ok
@@ -217,7 +218,7 @@ def other_masks(report: Report, caller: Caller, settings: dict[str, Any], first:
 
 
 def _no_key(report: Report, caller: Caller, first: engine.Question, mask: np.ndarray) -> None:
-    """A first query that sees no key: no paper says what it gets, and all other rows have to stay right."""
+    """A first query that sees no key: no paper defines its result, but all other rows have to stay right."""
     name, blind = "a query without any key", Arguments(first.a | {"mask": mask & (np.arange(mask.shape[-2]) > 0)[:, None]})
     if not report.ok or attention.softmax not in steps(first.op.spec) or mask.shape[-2] < 2:
         return
@@ -246,7 +247,7 @@ def _contents(
     wrong: Callable[[np.ndarray], dict[str, Mistake]],
     ask: Callable[[Arguments], np.ndarray] | None = None,
 ) -> None:
-    """Ask it; `wrong` are mistakes that would show here, some of them read from the output."""
+    """Ask this question; `wrong` gives the mistakes that would show here, some of them read from the output."""
     try:
         got = (ask or caller)(a)
         question = question_with(report, caller, first, a, wrong(got))
@@ -262,7 +263,7 @@ def _contents(
 
 
 def _roundings(names: list[str]) -> dict[str, Mistake]:
-    """All inputs, or one of them, in few bits."""
+    """All inputs, or one of them, rounded to few bits."""
     sets = {"inputs": names} if len(names) > 1 else {}
     sets |= {name: [name] for name in names}
     return {

@@ -1,4 +1,4 @@
-"""Questions after the first: what is asked again, in other shapes or at other positions, and what a wrong answer says."""
+"""Later questions: helpers for the calls after the first one, in other shapes, at other positions or with other contents."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -18,7 +18,8 @@ SUBTRACT = "Subtract from all scores of a row the largest one that may be seen, 
 
 
 def reshaped(got: np.ndarray, question: engine.Question) -> np.ndarray:
-    """Axes of extent 1 more or less are put right, equal rows where the right answer has one row, and what has no meaning."""
+    """The output without missing or extra axes of extent 1, with equal rows merged if the right answer has one row, and with
+    the right numbers in elements that have no meaning."""
     right = question.right
     if got.ndim == right.ndim and all(wanted in (1, size) for size, wanted in zip(got.shape, right.shape, strict=True)):
         one = got[tuple(map(slice, right.shape))]
@@ -29,7 +30,7 @@ def reshaped(got: np.ndarray, question: engine.Question) -> np.ndarray:
 
 
 def later_question(op: Op, a: Arguments, models: tuple[str, ...]) -> engine.Question:
-    """A question after the first, which says enough of all elements together, but where bounds of 16 bits hold garbage."""
+    """A question after the first. Each element is judged alone, except in 16-bit models whose bounds would accept garbage."""
     with np.errstate(all="ignore"):
         question = engine.Question(op, a, models)
         wide = (
@@ -40,7 +41,7 @@ def later_question(op: Op, a: Arguments, models: tuple[str, ...]) -> engine.Ques
 
 
 def of_lengths_left(op: Op, *asked: engine.Question) -> Op:
-    """The op without mistakes about the length of a text that right outputs refute."""
+    """The op without those mistakes about the length of a text that right outputs have refuted."""
     by_length = asked[0].a.by_length
     if not isinstance(by_length, ByLength):
         return op
@@ -51,7 +52,7 @@ def of_lengths_left(op: Op, *asked: engine.Question) -> Op:
 
 
 def within_numbers(caller: Caller, question: engine.Question) -> bool:
-    """Whether the specification stays within the numbers of the function, float64 or float32; else nobody is asked."""
+    """Whether the specification stays finite in the dtype of the function, float64 or float32; if not, nothing is asked."""
     dtype = np.float64 if caller.dtype == "float64" else np.float32
     floats = {name: x.astype(dtype) for name, x in question.a.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f"}
     try:
@@ -62,16 +63,16 @@ def within_numbers(caller: Caller, question: engine.Question) -> bool:
 
 
 def models_after(report: Report, first: engine.Question) -> tuple[str, ...]:
-    """The model that the first output needed, and the coarsest that it may need."""
+    """The model that the first output needed, and the coarsest model that its dtype allows."""
     return tuple(dict.fromkeys((needed(report, first), first.models[-1])))
 
 
 def answered_rightly(
     report: Report, name: str, caller: Caller, first: engine.Question, question: engine.Question, got: np.ndarray
 ) -> bool:
-    """Whether a further output is right; if not, the report says what it is.
+    """Whether a later output is right; if not, the report says what it is.
 
-    If several mistakes fit, those stay that the first output, which was right, does not rule out.
+    Of several mistakes that fit, those stay that the first output, which was right, does not rule out.
     """
     part = Report(report.subject)
     got = reshaped(got, question)
@@ -87,9 +88,9 @@ def answered_rightly(
 
 
 def overflow(report: Report, caller: Caller, question: engine.Question, got: np.ndarray) -> None:
-    """Say that exp overflows, where exactly the rows with large scores are not finite, and right with smaller queries.
+    """Say that exp overflows, if exactly the rows with large scores are not finite, and are right with smaller queries.
 
-    Where they are 0 it may underflow too.
+    If these rows are 0, exp may also underflow.
     """
     lost = (~np.isfinite(got) | (got == 0)).all(axis=-1)
     largest = large_scores(question, lost)
@@ -106,7 +107,7 @@ def overflow(report: Report, caller: Caller, question: engine.Question, got: np.
 
 
 def other_weights(report: Report, caller: Caller, question: engine.Question, got: np.ndarray) -> bool:
-    """Whether the report says how the weights of an attention differ from the right ones, or that 16 bits are the cause."""
+    """Whether the report says how an attention's weights differ from the right ones, or that 16 bits are the cause."""
     if IN_16_BITS in report.advice:
         return True
     words = law = ""
@@ -121,7 +122,7 @@ def other_weights(report: Report, caller: Caller, question: engine.Question, got
 
 
 def keep_alone(report: Report, names: Sequence[str]) -> None:
-    """Keep only the diagnosed mistakes of these names; all if none of them is there."""
+    """Keep only the diagnoses with these names; keep all if no diagnosis has one."""
     kept = [finding for finding in report.diagnosis if finding.name in names]
     if not kept or len(kept) == len(report.diagnosis):
         return
@@ -143,7 +144,7 @@ def failed(report: Report, name: str, part: Report) -> bool:
 
 
 def decides(question: engine.Question) -> bool:
-    """Whether a right output says something: one that is plainly wrong would not pass."""
+    """Whether a right output proves something: 1.3 times the right numbers would not pass."""
     return not question.right.any() or not any("times" in words for words in question.passing(question.models[-1]))
 
 
@@ -159,13 +160,13 @@ def last_position(a: Arguments, names: Iterable[str] = probe.PLACED) -> int:
 def question_with(
     report: Report, caller: Caller, first: engine.Question, a: Arguments, more: dict[str, Mistake]
 ) -> engine.Question:
-    """A question about these mistakes and those that the first could not tell: the first was answered rightly."""
+    """A question about these mistakes and those that the first output, which was right, cannot rule out."""
     hidden = {name: caller.op.mistakes[name] for name in unseen(report, first)}
     return later_question(of_lengths_left(caller.op, first)._replace(mistakes=more | hidden), a, models_after(report, first))
 
 
 def features(op: Op, a: Arguments) -> list[str]:
-    """The arrays of features of every text; a table of heads is a weight."""
+    """The names of the arrays of features, which differ per text; a table per head is a weight."""
     names = [
         name for name in op.given if isinstance(a.get(name), np.ndarray) and a[name].ndim > 2 and a[name].dtype.kind == "f"
     ]

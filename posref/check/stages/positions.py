@@ -1,4 +1,4 @@
-"""Positions: the same question far out, with queries and keys far apart, and before position 0."""
+"""Positions: the first question at far positions, with queries and keys far apart, and at positions below 0."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -39,15 +39,15 @@ ODD = "odd positions near 2^24"
 def far_positions(
     report: Report, caller: Caller, settings: dict[str, Any], first: engine.Question, *others: engine.Question
 ) -> list[engine.Question]:
-    """The same question at positions farther and farther out, until the function refuses or takes the time of a table.
+    """The first question farther and farther out, until the function refuses, or takes as long as a table of all positions.
 
-    Up to 2^24, where float32 holds every integer, a wrong result is a failure. Beyond, positions are integers that float32
-    holds, but sums with them may not be: there only positions that end or wrap are a failure. Nobody is accused of positions in
-    float32.
+    Up to 2^24, where float32 holds every integer, a wrong result is a failure. Beyond, float32 holds the positions that are
+    used, but perhaps not sums with them: there only positions that end or wrap are a failure. No function fails because its
+    positions are in float32.
     """
     asked: dict[int, engine.Question] = {}
     names = probe.placed(caller.op, first.a) if report.ok and caller.positions != "range" else []
-    # a word of the system, or of the probe
+    # an argument of the system, or a setting of the probe
     limit = np.inf if "max_position" in first.a else settings.get("max_position", np.inf)
     ends = [end for end in (*probe.ENDS, *probe.FAR) if end > last_position(first.a, names) and names]
     usual = _seconds(caller, first.a) if ends else 0.0
@@ -82,7 +82,7 @@ def far_positions(
 def _far_positions_failed(
     report: Report, caller: Caller, first: engine.Question, question: engine.Question, names: list[str], end: int, right: int
 ) -> None:
-    """Say from where on positions are wrong, and whether they end or wrap there, or show what the first output hid."""
+    """Say from which position on the output is wrong, and if positions end or wrap there; else which hidden mistake shows."""
     at = partial(probe.stretched, first.a, names=names)
     typed = _type_that_ends(caller, question, lambda last: at(end=last), end, right) if end in probe.ENDS else ""
     if end not in probe.ENDS:
@@ -112,7 +112,7 @@ def _far_positions_failed(
 
 
 def _type_that_ends(caller: Caller, question: engine.Question, at: Callable[[int], Arguments], end: int, right: int) -> str:
-    """Which dtype ends where positions, or their sums with a width, begin to be wrong; nothing where none ends there."""
+    """Words for the dtype that ends where positions, or positions plus a width, begin to be wrong; "" if none does."""
     try:
         beyond = later_question(caller.op, at(end + 1), question.models)
         if is_right(beyond, _answered(caller, beyond)):
@@ -128,14 +128,14 @@ def _type_that_ends(caller: Caller, question: engine.Question, at: Callable[[int
 
 
 def _short(number: float) -> bool:
-    """Whether somebody wrote the number, with up to three digits: a limit of the result, where no length ends there."""
+    """Whether a number has at most three digits, as a limit that somebody wrote."""
     return abs(number - float(f"{number:.3g}")) <= 2.0**-22 * abs(number)
 
 
 def _odd(
     report: Report, caller: Caller, first: engine.Question, names: list[str], *others: engine.Question
 ) -> list[engine.Question]:
-    """The question on both sides of 2^24, where float32 has no odd numbers, if that tells positions in float32."""
+    """The question on both sides of 2^24, where float32 has no odd numbers, if that shows positions in float32."""
     hidden = unseen(report, first, *others)
     if "f32_positions" not in hidden or last_position(first.a, names) > probe.EXACT:
         return []
@@ -160,10 +160,10 @@ def _odd(
 def far_keys(
     report: Report, caller: Caller, settings: dict[str, Any], first: engine.Question, *others: engine.Question
 ) -> list[engine.Question]:
-    """Queries and keys far apart: about the limits that settings name, where whole numbers of 16 bits end, and where those of
-    float32 do if that tells a distance from a nearer one.
+    """Queries and keys far apart: at the limits that settings name, where 16-bit integers end, and where float32 integers end,
+    if distances can be distinguished there.
 
-    The farthest that the function serves is asked, and where it is wrong the nearest that is.
+    The farthest gap that the function accepts is asked. If it is wrong, the smallest wrong gap is searched.
     """
     asked: dict[int, engine.Question] = {}
     for gaps in _gaps(first.a, settings, others) if report.ok and caller.positions in ("batch", "shared") else ():
@@ -186,7 +186,7 @@ def far_keys(
 
 
 def _gaps(a: Arguments, settings: dict[str, Any], others: tuple[engine.Question, ...]) -> Iterator[list[int]]:
-    """Gaps to ask for, and instead of each what is nearer; none beyond the positions that are meant, or were asked together."""
+    """Lists of gaps to try, the first that can be asked counts; none beyond the positions that are allowed or were asked."""
     try:
         near, meant = probe.distances(a)[-1], a.get("max_position", settings.get("max_position", np.inf))
     except NotHere:
@@ -200,7 +200,7 @@ def _gaps(a: Arguments, settings: dict[str, Any], others: tuple[engine.Question,
 def _far_key_question(
     report: Report, caller: Caller, gap: int, first: engine.Question, others: tuple[engine.Question, ...]
 ) -> engine.Question:
-    """The question at this gap: one where rows take turns, three where there are no such rows."""
+    """The question at this gap: one call if the batch shows all cases at once, else up to three calls."""
     models = models_after(report, first)
     if caller.dtype == "float16" and gap > np.finfo(np.float16).max:
         raise ValueError("distances leave the numbers of float16")
@@ -226,7 +226,7 @@ def _tells_a_cap(question: engine.Question) -> bool:
 
 
 def _least(caller: Caller, question: engine.Question, at: Callable[[int], Arguments], wrong: int, right: int = 0) -> Arguments:
-    """The arguments at the least gap or end that is answered wrongly, by halving."""
+    """The arguments at the smallest gap or end with a wrong answer, by bisection."""
     while wrong - right > 1:
         middle = (right + wrong) // 2
         there = later_question(caller.op, at(middle), question.models)
@@ -239,7 +239,7 @@ def _least(caller: Caller, question: engine.Question, at: Callable[[int], Argume
 
 
 def _far_keys_failed(report: Report, caller: Caller, questions: list[engine.Question]) -> None:
-    """Say what the first question shows; if it names nothing and the second does, what that shows."""
+    """Say what the first question shows; if it gives no diagnosis and the second does, what the second shows."""
     parts = [Report(report.subject) for _ in questions]
     for part, question in zip(parts, questions, strict=True):
         judged(part, question, _answered(caller, question), _distances)
@@ -248,7 +248,7 @@ def _far_keys_failed(report: Report, caller: Caller, questions: list[engine.Ques
 
 
 def _distances(question: engine.Question, got: np.ndarray) -> Iterator[list[tuple[str, Mistake]]]:
-    """Offsets in few bits, then distances that end: the end that comes nearest, one before the last or below."""
+    """Offsets in few bits, then distances that end at a maximum: the maximum that fits best."""
     yield [*common.OFFSETS.items()]
     ends = {n: common.capped(n) for n in probe.distances(question.a)[-2:-200:-1].tolist()}
     answers = {n: question.answer(f"distances capped {n}", end.wrong) for n, end in ends.items()}
@@ -257,7 +257,7 @@ def _distances(question: engine.Question, got: np.ndarray) -> Iterator[list[tupl
 
 
 def _answered(caller: Caller, question: engine.Question) -> np.ndarray:
-    """The output; where a row of attention sees no key, what it should be: values of no keys are nobody's agreement."""
+    """The output, with the right answer in rows of attention that see no key, since nobody agrees on their values."""
     got = reshaped(caller(question.a), question)
     if got.shape != question.right.shape or "attention" not in question.op.tags:
         return got
@@ -265,9 +265,9 @@ def _answered(caller: Caller, question: engine.Question) -> np.ndarray:
 
 
 def _there(caller: Caller, a: Arguments, models: tuple[str, ...]) -> engine.Question:
-    """The question at other positions, of each element alone: right angles are made in ways that differ more there.
+    """The question at other positions, each element judged alone: right ways to compute angles differ more there.
 
-    ValueError where the specification refuses it or its numbers leave the dtype.
+    ValueError if the specification refuses it, or if its numbers leave the dtype.
     """
     question = later_question(caller.op, a, models).each_alone(models)
     numbers = np.finfo(np.float16 if caller.dtype == "float16" else np.float32)
@@ -280,7 +280,7 @@ def _there(caller: Caller, a: Arguments, models: tuple[str, ...]) -> engine.Ques
 
 
 def _rehearsed(caller: Caller, near: Arguments, half: Arguments) -> None:
-    """ValueError where a table of all positions would be made, which may be too large farther out."""
+    """ValueError if the function seems to make a table of all positions, which may be too large farther out."""
     usual, seconds = _seconds(caller, near), _seconds(caller, half)
     if seconds > 3 * usual + 0.2:
         raise ValueError(f"{last_position(half)} takes {seconds:.1f} s, as a table of all positions does")
@@ -293,10 +293,10 @@ def _seconds(caller: Caller, a: Arguments) -> float:
 
 
 def negative_positions(report: Report, caller: Caller, settings: dict[str, Any], first: engine.Question) -> None:
-    """Positions below 0, where the specification has numbers.
+    """Positions below 0, if the specification has numbers there.
 
-    Who clamps them at 0, raises, returns NaN, or reads a table from its end refuses them, and is not accused; nor is who hides
-    keys below 0, as padding.
+    A function that clamps them at 0, raises, returns NaN, or reads a table from its end refuses them, and does not fail; nor
+    does a function that hides keys below 0, as padding.
     """
     limited = "max_position" in settings and "max_position" not in first.a
     if not report.ok or limited or caller.positions == "range":

@@ -1,5 +1,5 @@
-"""Reads: which entries of the inputs an output depends on, found where an entry is changed: the function's against the
-specification's."""
+"""Reads: which entries of the inputs an output depends on, in the function and in the specification, found by changing each
+entry."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
@@ -23,9 +23,9 @@ Effects = dict[tuple[str, int], list[np.ndarray]]
 
 
 def other_reads(report: Report, caller: Caller, question: engine.Question, got: np.ndarray) -> None:
-    """Says which entries of an input a part of the output depends on, in the function or in the specification alone.
+    """Report entries of an input on which a part of the output depends only in the function, or only in the specification.
 
-    Of several parts that of which the right one depends on least: a row, a head, a feature.
+    Of several such parts (a row, a head, a feature) that one is reported whose right numbers depend on the fewest entries.
     """
     answers: tuple[tuple[Answer, np.ndarray], ...] = (
         (lambda a: np.reshape(caller(a), got.shape), got),
@@ -46,10 +46,10 @@ def other_reads(report: Report, caller: Caller, question: engine.Question, got: 
 
 
 def say(report: Report, called: Sequence[str], effects: Effects, others: Collection[str] = ()) -> None:
-    """Put the difference that is said in the fewest words, between what both read, into the report.
+    """Report the difference, between what the function reads and what it should read, that takes the fewest words.
 
-    `effects` of each axis of an input, `(entries, *shape of the answer)`: 0, CHANGED or BEYOND, of the function and of the
-    specification. `called` are the axes of the answer; of the inputs `others` another number may give the same answer.
+    `effects` has, for each axis of an input, arrays `(entries, *shape of the answer)` of 0, CHANGED or BEYOND for the function
+    and for the specification. `called` names the axes of the answer. With `others`, another number may give the same answer.
     """
     found = list[tuple[tuple[int, float], bool, Finding]]()
     for kept, ((name, axis), (theirs, ours)) in product(_kept(len(called)), effects.items()):
@@ -80,7 +80,7 @@ def _axes(caller: Caller, question: engine.Question) -> Iterator[tuple[str, int]
 
 
 def _effects(f: Answer, a: Arguments, y: np.ndarray, bound: np.ndarray, name: str, axis: int) -> np.ndarray:
-    """How each number of an answer changes with each entry of an axis: `(entries, *shape of the answer)`."""
+    """How each number of an answer changes if one entry of an axis changes: `(entries, *shape of the answer)`."""
     size, kind = a[name].shape[axis], a[name].dtype.kind
     found = np.zeros((size, *y.shape), dtype=np.int8)
     for entry in range(size):
@@ -97,7 +97,7 @@ def _effects(f: Answer, a: Arguments, y: np.ndarray, bound: np.ndarray, name: st
 
 
 def _elsewhere(f: Answer, a: Arguments, name: str, axis: int) -> np.ndarray:
-    """CHANGED where the answer changes near 0, in the order of the numbers or reversed: exp or min may hide it elsewhere."""
+    """CHANGED where the answer changes with numbers near 0, in their order or reversed: exp or min may hide larger ones."""
     reals = {key: x for key, x in a.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.size}
     found = np.zeros(1, dtype=np.int8)
     for turn in (np.asarray, np.flip):
@@ -109,17 +109,17 @@ def _elsewhere(f: Answer, a: Arguments, name: str, axis: int) -> np.ndarray:
 
 
 def _kept(ndim: int) -> Iterator[tuple[int, ...]]:
-    """The axes of an answer of which a part is looked at: the answer as a whole, parts along one axis, along two."""
+    """The axes along which parts of an answer are compared: none (the answer as a whole), one axis, two axes."""
     return chain.from_iterable(combinations(range(ndim), n) for n in (0, 1, 2))
 
 
 def _along(kept: tuple[int, ...], effects: Any) -> Any:
-    """Whether any number of a part of the answer changes with an entry, of the parts along the axes that are kept."""
+    """Whether any number in each part of an answer, along the axes `kept`, changes with an entry."""
     return effects.any(axis=tuple(i + 1 for i in range(effects.ndim - 1) if i not in kept))
 
 
 def _part(called: Sequence[str], kept: tuple[int, ...], differ: np.ndarray) -> tuple[str, tuple[int, ...], str]:
-    """The first part of the output whose entries are others, its place, and how many such parts there are."""
+    """The first part of the output that reads other entries, its place, and how many such parts there are."""
     parts = differ.any(axis=0)
     place = tuple(map(int, np.argwhere(parts)[0]))
     words = ", ".join(f"{called[axis].removesuffix('s')} {i}" for axis, i in zip(kept, place, strict=True))
@@ -136,7 +136,7 @@ def _finding(name: str, index: str, part: tuple[str, Any, str], read: np.ndarray
 
 
 def _entries(index: str, read: np.ndarray) -> str:
-    """Entries as an index of numpy; all of them are the array.
+    """Entries as a NumPy index; the array itself if they are all.
 
     >>> _entries("k[:, ", np.array([False, True, True])), _entries("k[", np.array([True, False, True]))
     ('k[:, 1:3]', 'k[[0, 2]]')

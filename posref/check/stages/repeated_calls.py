@@ -37,7 +37,7 @@ FIRST_OF_TORCH = (
 
 
 def call_repeats(report: Report, caller: Caller, first: engine.Question, got: np.ndarray) -> None:
-    """Names a wrong first output that the same call does not give again."""
+    """Report a wrong first output that a second call with the same arguments does not repeat."""
     try:
         again = reshaped(caller(first.a), first)
     except Misbehaved:
@@ -52,7 +52,7 @@ def call_repeats(report: Report, caller: Caller, first: engine.Question, got: np
 
 
 def second_call(report: Report, caller: Caller, first: engine.Question) -> list[engine.Question]:
-    """A second call at the shape of the first answers its own arguments, and leaves the first result as it was."""
+    """A second call with arrays of the same shapes: it answers its own arguments, and leaves the first result unchanged."""
     try:
         a = _exchanged(first.a, caller.positions)
         old = using(**{name: first.a[name] for name in a if a[name] is not first.a[name]})
@@ -80,7 +80,7 @@ def second_call(report: Report, caller: Caller, first: engine.Question) -> list[
 
 
 def _exchanged(a: Arguments, positions: str) -> Arguments:
-    """Other arguments of the same shapes; the same ones where nothing can be exchanged."""
+    """Other arguments of the same shapes; the same arguments if nothing can be exchanged."""
     try:
         return probe.exchanged(a, positions)
     except NotHere:
@@ -88,7 +88,7 @@ def _exchanged(a: Arguments, positions: str) -> Arguments:
 
 
 def reused_buffers(report: Report, caller: Caller, first: engine.Question) -> None:
-    """A call with the buffers of an earlier call, which hold other numbers now."""
+    """A call with the buffers of an earlier call, which now hold other numbers."""
     if not report.ok:
         return
     try:
@@ -104,7 +104,7 @@ def reused_buffers(report: Report, caller: Caller, first: engine.Question) -> No
 
 
 def strides(report: Report, caller: Caller, first: engine.Question) -> None:
-    """The first question with slices of larger arrays, those of four axes with the middle ones exchanged."""
+    """The first question with slices of larger arrays; arrays of four axes have the middle two exchanged in memory."""
     spread = caller.with_strides()
     try:
         got = spread(first.a)
@@ -122,6 +122,6 @@ def strides(report: Report, caller: Caller, first: engine.Question) -> None:
 
 
 def _in_a_row(name: str, a: Arguments) -> Any:
-    """What is in memory from the start of a slice of `between` on."""
+    """The numbers that are in memory from the start of a slice of `between` on."""
     x = a[name]
     return between(x).reshape(-1)[x.shape[-1] :][: x.size].reshape(*x.shape)

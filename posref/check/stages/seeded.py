@@ -21,7 +21,7 @@ LAST = 20  # positions end at 2^20 at most, where float32 angles are still told 
 
 
 def seeded(report: Report, caller: Caller, settings: dict[str, Any], first: engine.Question, seed: int) -> None:
-    """Add the verdict on these calls to the report."""
+    """Add the verdict on calls with drawn data to the report."""
     rng = np.random.default_rng(seed)
     names = probe.placed(caller.op, first.a) if caller.positions != "range" else []
     limit = min(2**LAST, first.a.get("max_position", np.inf), settings.get("max_position", np.inf))
@@ -40,7 +40,8 @@ def seeded(report: Report, caller: Caller, settings: dict[str, Any], first: engi
 
 
 def _sizes(op: Op, settings: dict[str, Any], rng: np.random.Generator, longest: str | None = None) -> dict[str, int]:
-    """Extents that the op has and that were not chosen; no fewer keys than queries. `longest` is beyond, the others are few."""
+    """Drawn sizes for the extents that were not chosen; no fewer keys than queries. `longest` is large, the others then
+    small."""
     free = inspect.signature(op.make).parameters.keys() - {*settings, *inspect.signature(op.spec).parameters}
     free -= {"heads"} if settings.get("key_heads") else set()
     drawn = {name: int((SIZES[name] + 1) ** rng.uniform()) for name in SIZES if name in free}
@@ -56,9 +57,9 @@ def _sizes(op: Op, settings: dict[str, Any], rng: np.random.Generator, longest: 
 def _drawn(
     op: Op, a: Arguments, names: list[str], limit: float, factors: dict[str, float], rng: np.random.Generator
 ) -> Arguments:
-    """The arguments with the numbers of each array in another order and times a factor, and positions moved.
+    """The arguments with the numbers of each array shuffled and times a factor, and with positions moved.
 
-    As they are where the op refuses that.
+    The arguments are unchanged if the op refuses that.
     """
     arrays = {name: a[name] for name in op.given if isinstance(a.get(name), np.ndarray) and a[name].dtype.kind == "f"}
     numbers = {name: rng.permuted(x.ravel()).reshape(x.shape) for name, x in arrays.items()}

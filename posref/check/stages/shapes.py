@@ -30,7 +30,7 @@ from posref.check.wrong_elements import columns, where
 from posref.ops import Arguments, Mistake, NotHere, Op, probe
 from posref.ops.scaling import ByLength
 
-# beside the first probe: one row, one text, one head, many of each, lengths that are no multiple of a tile
+# after the first probe: one row, one text, one head, many of each, lengths that are no multiple of a tile
 BATTERY: tuple[dict[str, int], ...] = (
     {"n_query": 1},
     *({"n_query": 1, "n_key": n} for n in (8, 9)),  # steps of decoding, in order
@@ -41,7 +41,7 @@ BATTERY: tuple[dict[str, int], ...] = (
     {"n_query": 33, "n_key": 33},
     {"n_query": 17, "n_key": 129},
 )
-# more rows, heads and keys than a block, a warp or a short table has
+# more batch rows, heads and keys than a block, a warp or a short table has
 LARGE: tuple[dict[str, int], ...] = (
     {"batch": 17, "n_query": 2, "n_key": 4},
     {"batch": 1, "heads": 131},
@@ -65,7 +65,8 @@ def other_shapes(
     changed: Callable[[Arguments], Arguments] = Arguments,
     more: str = "",
 ) -> list[engine.Question]:
-    """The same question at other shapes: those that were answered rightly and say so; the first that fails is described."""
+    """The same question at other shapes. Returns those whose right answer proves something; the first that fails is
+    reported."""
     tried: dict[str, engine.Question] = {}
     beyond: list[str] = []
     models = models_after(report, first)
@@ -97,7 +98,7 @@ def other_shapes(
 
 
 def _part_of_an_earlier_one(report: Report, question: engine.Question, got: Any, earlier: dict[str, engine.Question]) -> None:
-    """Say which result of an earlier call this output begins or ends, if it does: it may be kept, or a size may be fixed."""
+    """Say if this output is the first or last part of an earlier result: that may be kept, or a size may be fixed."""
     got, bound = reshaped(got, question), question.tolerance[question.models[-1]]
     for call, before in earlier.items():
         sizes = [*zip(before.right.shape, got.shape, strict=False)] if before.right.ndim == got.ndim else [(0, 1)]
@@ -120,9 +121,9 @@ def _edge(
     models: tuple[str, ...],
     changed: Callable[[Arguments], Arguments],
 ) -> None:
-    """Say with which extent a function that is right in smaller shapes begins to be wrong: blocks of a kernel end there.
+    """Say from which extent on a function that is right at smaller shapes is wrong: blocks of a kernel end there.
 
-    The interval is halved, first of each extent alone and then of all together, so that few calls are made.
+    The interval is halved, first for each extent alone and then for all together, so that few calls are made.
     """
     usual = {name: p.default for name, p in inspect.signature(op.make).parameters.items()} | settings
     for names in dict.fromkeys([*((name,) for name in shape), (*shape,)]):
@@ -148,14 +149,14 @@ def _edge(
 
 
 def _without_gaps(a: Arguments) -> dict[str, int]:
-    """The extents of a question with every offset up to three times what limits them."""
+    """The extents of a question with every offset up to three times the largest limit among the settings."""
     limits = [a[name] for name in probe.LIMITS if isinstance(a.get(name), int)]
     n = int(np.clip(3 * max(limits, default=0), *DENSE)) | 1  # of no tile
     return {"n_query": n, "n_key": n}
 
 
 def large_counts(report: Report, caller: Caller, first: engine.Question) -> None:
-    """Counts beyond the whole numbers of 16 bits, where the op has no positions that could be moved."""
+    """Counts beyond 16-bit integers, if the op has no positions that could be moved."""
     try:
         a = probe.counted(caller.op, first.a)
         got = caller(a) if report.ok else None
@@ -173,7 +174,7 @@ def large_counts(report: Report, caller: Caller, first: engine.Question) -> None
 def trained_lengths(
     report: Report, caller: Caller, op: Op, settings: dict[str, Any], first: engine.Question
 ) -> list[engine.Question]:
-    """Texts of half of the trained length, of that, just beyond it and of twice that, where frequencies follow the length."""
+    """Texts of half, all, just more than all, and twice the trained length, if the frequencies follow the length."""
     asked: list[engine.Question] = []
     switches = first.a.by_length.switches() if isinstance(first.a.by_length, ByLength) else {}
     for limit in _ends(caller, first):
@@ -194,14 +195,14 @@ def trained_lengths(
 
 
 def _ends(caller: Caller, first: engine.Question) -> list[int]:
-    """Last positions of texts of half the trained length, about it and of twice that, below the first question's."""
+    """The last positions of texts of half, about all, and twice the trained length, below that of the first question."""
     trained = getattr(first.a.by_length, "original_length", None) if caller.positions in ("batch", "shared") else None
     ends = () if trained is None else (int(trained) // 2 - 1, int(trained) - 1, int(trained), 2 * int(trained) - 1)
     return [end for end in ends if 0 < end < last_position(first.a)]
 
 
 def distinguished(report: Report, caller: Caller, op: Op, settings: dict[str, Any], first: engine.Question) -> None:
-    """Of several mistakes that give the first output, keep those that give it at trained lengths and other shapes too."""
+    """Of several mistakes that give the first output, keep those that also give it at trained lengths and other shapes."""
     left = [finding.name for finding in report.diagnosis]
     if not set(left) <= op.mistakes.keys():
         return
@@ -221,9 +222,9 @@ def distinguished(report: Report, caller: Caller, op: Op, settings: dict[str, An
 def confirmed(
     report: Report, caller: Caller, op: Op, settings: dict[str, Any], first: engine.Question, got: np.ndarray
 ) -> None:
-    """Of what was named keep what gives the output at another length without gaps too; else what is named there and fits here.
+    """Keep the diagnoses that also give the output at another length without gaps; else take those found there that fit here.
 
-    A few entries fit a constant or a window by chance, and any factor fits one length. What has no place there stays.
+    A few entries fit a constant or a window by chance, and any factor fits one length. A mistake that cannot occur there stays.
     """
     bits = np.isin(first.right, (0, 1)).all()
     claimed = {finding.name: first.claimed.get(finding.name) for finding in report.diagnosis}
@@ -258,7 +259,7 @@ def confirmed(
 
 
 def _outputs(caller: Caller, op: Op, settings: dict[str, Any], first: engine.Question, *, beyond: bool) -> Iterator[Output]:
-    """A longer text without gaps, and its output; `beyond`: then a step behind many keys of a cache too."""
+    """A longer text without gaps, and its output; with `beyond`, also queries after many keys of a cache."""
     asked = [(_without_gaps(first.a), probe.dense, " without gaps"), (BATTERY[-1], lambda a: a, "")]
     for shape, change, gaps in asked[: 1 + beyond]:
         for extents in extents_that_differ(op, settings, [shape]):
@@ -269,12 +270,12 @@ def _outputs(caller: Caller, op: Op, settings: dict[str, Any], first: engine.Que
 
 
 def _refuting(others: Iterable[Output], name: str, mistake: Mistake) -> Output | None:
-    """The first output that a mistake does not give."""
+    """The first output that a mistake does not give; None if it gives all."""
     return next((each for each in others if _fits(each[1], each[2], name, mistake) is False), None)
 
 
 def _replaced_by_a_rule(report: Report, first: engine.Question, got: np.ndarray, others: list[Output]) -> bool:
-    """Name the simplest rule of a mask that gives all outputs in the place of the one that is named, if there is one."""
+    """Replace the mask rule in the report by the simplest rule that gives all outputs; False if there is none."""
     outputs = [("", first, got), *others]
     rules = chain.from_iterable(masks.ranked(question, output) for _, question, output in outputs)
     for name, rule in rules:
@@ -287,7 +288,7 @@ def _replaced_by_a_rule(report: Report, first: engine.Question, got: np.ndarray,
 
 
 def _fits(question: engine.Question, got: np.ndarray, name: str, mistake: Mistake) -> bool | None:
-    """Whether a mistake of another question gives this output; None where it has no place here."""
+    """Whether a mistake of another question gives this output; None if it cannot occur here."""
     elsewhere = f"{name}: {mistake.bug}, elsewhere"  # its numbers are of that question
     try:
         answer = question.answer(elsewhere, mistake.wrong)
@@ -297,7 +298,7 @@ def _fits(question: engine.Question, got: np.ndarray, name: str, mistake: Mistak
 
 
 def extents_that_differ(op: Op, settings: dict[str, Any], shapes: Iterable[dict[str, int]]) -> Iterator[dict[str, int]]:
-    """The extents that change an array of this op; those that were chosen, or are settings of the op, stay."""
+    """The shapes that change an array of this op; extents that were chosen, or are settings of the op, stay."""
     sizes = _extents(op.make(**settings))
     own = {*settings, *inspect.signature(op.spec).parameters} | ({"heads"} if settings.get("key_heads") else set())
     free = inspect.signature(op.make).parameters.keys() - own
@@ -308,7 +309,7 @@ def extents_that_differ(op: Op, settings: dict[str, Any], shapes: Iterable[dict[
 
 
 def _pairs(op: Op, settings: dict[str, Any]) -> int:
-    """Queries times keys, in all heads of all batch rows; where nothing is made for queries, keys are taken for them."""
+    """The number of queries times keys in all heads of all batch rows; keys times keys if no array depends on queries."""
     sizes = {name: p.default for name, p in inspect.signature(op.make).parameters.items()} | settings
     made = [_extents(op.make(**settings | {"n_query": n})) for n in (1, 2)] if "n_query" in sizes else [0, 0]
     queries = sizes.get("n_query" if made[0] != made[1] else "n_key", 1)
@@ -316,7 +317,7 @@ def _pairs(op: Op, settings: dict[str, Any]) -> int:
 
 
 def _runs(op: Op, settings: dict[str, Any]) -> bool:
-    """False where the specification refuses the shape."""
+    """Whether the specification accepts the shape."""
     try:
         with np.errstate(all="ignore"):
             op.spec(**op.make(**settings))

@@ -1,4 +1,4 @@
-"""Tiles: masks that hide all keys of a tile from a query, as each sliding window does, where kernels get exp(-inf - (-inf))."""
+"""Tiles: masks that hide a whole tile of keys from a query, as sliding windows do; kernels may get exp(-inf - (-inf)) there."""
 
 from contextlib import suppress
 from typing import Any
@@ -12,7 +12,7 @@ from posref.check.stages.later_questions import later_question, models_after, re
 from posref.check.stages.shapes import extents_that_differ
 from posref.ops import Arguments, Op, probe
 
-# queries of a tile beside one for each stretch of 263 keys; steps of decoding, a text for each stretch
+# queries of a tile and one more for each stretch of 263 keys; then steps of decoding, one text for each stretch
 TILED: tuple[dict[str, int], ...] = (
     {"batch": 1, "heads": 1, "n_query": 32 + 21, "n_key": 263},
     {"batch": 21, "heads": 1, "n_query": 1, "n_key": 263},
@@ -23,7 +23,7 @@ SKIP = (
 
 
 def empty_tiles(report: Report, caller: Caller, op: Op, settings: dict[str, Any], first: engine.Question) -> None:
-    """The first, middle or last keys are hidden, 4 to 256 of them, where the function receives a mask of queries and keys."""
+    """Hide the first, middle or last keys, 4 to 256 of them, if the function receives a mask of queries and keys."""
     if "mask" not in {*caller.received, *caller.named} or "padding" in op.tags:
         return
     shapes = [*extents_that_differ(op, settings, TILED)] or [{}]
@@ -68,9 +68,9 @@ def _asked(
 
 
 def _fault(report: Report, caller: Caller, first: engine.Question, a: Arguments) -> str:
-    """What is wrong with some rows of the output; nothing if all are right.
+    """What is wrong with some rows of the output: "NaN" or "wrong"; "" if all are right.
 
-    A query that the op's own window leaves no key is left out: the right answer is 0, and NaN is another convention.
+    A query that sees no key in the op's own window is left out: the right answer is 0, and NaN is another convention.
     """
     models = models_after(report, first)
     question = later_question(first.op._replace(mistakes={}), a, models).each_alone(models)
