@@ -37,7 +37,7 @@ class Arrays(NamedTuple):
 
     def __repr__(self):
         """What `help` and `inspect.signature` print."""
-        return f'{self.kind.mark}["{self.axes}"' + "".join(f", {mark.split()[-1]}" for mark in self.marks) + "]"
+        return f'{self.kind.mark}[Array, "{self.axes}"' + "".join(f", {mark.split()[-1]}" for mark in self.marks) + "]"
 
     def __call__(self):
         """Python 3.10 accepts only a callable as the type of a field, so an annotation must have this method."""
