@@ -127,7 +127,7 @@ def _parsed(path, text):
     if text.lstrip()[:1] == b"<":
         raise ValueError(f"{path} is a web page, saved under this name; fetch the file itself")
     try:
-        config = json.loads(text.decode("utf-8-sig"), object_pairs_hook=_without_contradiction)
+        config = json.loads(text.decode("utf-8-sig"), object_pairs_hook=_without_contradiction, parse_int=_integer)
     except UnicodeDecodeError:
         raise ValueError(f"{path} is no text in UTF-8; name a config.json, a params.json or a GGUF file") from None
     except json.JSONDecodeError as error:
@@ -137,6 +137,12 @@ def _parsed(path, text):
     if not isinstance(config, dict):
         raise ValueError(f"{path} holds {_require.kind(config)}, expected a dictionary of keys")
     return config
+
+
+def _integer(digits):
+    if len(digits) > 300:  # beyond the largest float, whatever Python converts
+        raise ValueError(f"a number in the file has {len(digits)} digits; no size, position or token has so many")
+    return int(digits)
 
 
 def _without_contradiction(pairs):

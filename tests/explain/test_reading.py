@@ -156,6 +156,7 @@ BROKEN = {  # what a file says, or what keys of LLAMA are, and a word of the ref
     "no type": ('{"hidden_size": 64}', "model_type"),
     "twice": ('{"model_type": "llama", "hidden_size": 64, "hidden_size": 128}', "twice"),
     "deep": ("[" * 100000, ""),
+    "long number": ('{"model_type": "llama", "hidden_size": ' + "1" * 5000 + "}", "has 5000 digits; no size"),
     "parameters are a number": ({"rope_scaling": 1.0}, "rope_scaling"),
     "unknown schedule": ({"rope_scaling": {"rope_type": "magic"}}, "magic"),
     "schedule is a list": ({"rope_scaling": {"rope_type": ["yarn"]}}, "rope_type"),
