@@ -393,9 +393,19 @@ def offsets(a: Arguments, got: np.ndarray) -> np.ndarray:
 
 
 def _joined(name: str, value: np.ndarray) -> Iterator[Named]:
-    """Integers that are added up in groups, as if boundaries were left out; lengths then keep their sum."""
+    """Integers that are added up in groups, as if boundaries were left out; lengths then keep their sum.
+
+    Of boundaries themselves, which grow from 0, the first or the last that separates two texts is left out.
+    """
     last = value.size - 1
+    if value.dtype.kind in "iu" and last > 2 and value[0] == 0 and (np.diff(value) > 0).all():
+        for words, place in (("first", 1), ("last", last - 1)):
+            bug = f"the {words} of {name} between two texts is not used: the text before it goes on"
+            wrong = changing(partial(np.delete, obj=place), name)
+            yield _mistake(f"{name}_without_the_{words}", wrong, bug, "Use every boundary.")
+        return
     ways = {"after the first": [0, 1], "before the last": [0, last], "in pairs": [*range(0, last + 1, 2)]}
+    ways |= {"that are the first two": [0, *range(2, last + 1)], "that are the last two": [*range(last)]} if last > 2 else {}
     for words, starts in ways.items() if value.dtype.kind in "iu" else ():
         wrong = changing(partial(np.add.reduceat, indices=starts), name)
         called = f"{name}_joined_{words.replace(' ', '_')}"

@@ -89,7 +89,7 @@ def read(
         called = [names(question)[i].removesuffix("s") for i in kept]
         law = _law(values[asked].ravel(), values[used].ravel())
         free = 0 if law else np.count_nonzero(wrong) * np.log2(len(every))
-        if np.count_nonzero(got != question.right) * _bits(question.right) < BITS + free:
+        if np.count_nonzero(got != question.right) * bits(question.right) < BITS + free:
             return
         bug = _words(called, words, values[asked], values[used], wrong, law)
         yield name, Mistake(_as_read(every, used.reshape(shape)), bug, remedy=REMEDY, kind="general")
@@ -109,11 +109,11 @@ def reindexed(question: Question, got: np.ndarray, some: Collection[str] = ()) -
             continue
         theirs, ours, most = (np.moveaxis(y, axis, 0) for y in (got, right, np.broadcast_to(bound, right.shape)))
         used, asked = _matched(theirs, ours, most), np.arange(len(ours))
-        if not len(used) or np.array_equal(used, asked) or (ours.ndim == 1 and np.isfinite(_bits(right))):
+        if not len(used) or np.array_equal(used, asked) or (ours.ndim == 1 and np.isfinite(bits(right))):
             continue
         law = _law(asked, used)
         free = 0 if law else np.count_nonzero(used != asked) * np.log2(len(ours))
-        if np.count_nonzero(got != right) * _bits(right) >= BITS + free:
+        if np.count_nonzero(got != right) * bits(right) >= BITS + free:
             listed = ", ".join(map(str, used[:LISTED])) + ", .." * (used.size > LISTED)
             bug = f"its {name} are {name} {listed} of the right result{law and f': {law}'}"
             taken = result(partial(np.take, indices=used, axis=axis))
@@ -142,7 +142,7 @@ def _as_read(every: list[Changes], used: np.ndarray) -> Any:
     return wrong
 
 
-def _bits(right: np.ndarray) -> float:
+def bits(right: np.ndarray) -> float:
     """The bits of evidence in one number: few for integers, infinite for others."""
     whole = np.isfinite(right).all() and bool((right == np.rint(right)).all())
     return float(np.log2(1 + np.ptp(right))) if whole else np.inf

@@ -1,9 +1,11 @@
 """Parts: integers that are right except for runs of entries in one row or column, and the one law that these entries follow.
 
 Positions of caches, images and padding can be wrong in this way: reset, counted anew, shifted, scaled, or of another column.
+Blocks of entries, such as the tokens of one rank or of one image, can also have another order, in several rows or columns.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,19 +19,20 @@ REMEDY = "Compare what your code computes for these entries with what it compute
 
 
 def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
-    """The law of the wrong numbers with the most evidence, if all of them are in one row or in one column."""
+    """The law of the wrong numbers with the most evidence: of one row or column, or of blocks that have another order."""
     right = question.right
     whole = question.kind in "iu" and np.isfinite(got).all()
     wrong = got != right if got.shape == right.shape else np.zeros(0, dtype=bool)
-    if not whole or right.ndim not in (1, 2) or wrong.all() or wrong.sum() < LEAST or (got != np.rint(got)).any():
+    if not whole or right.ndim not in (1, 2) or wrong.sum() < LEAST or (got != np.rint(got)).any():
         return
     found = list[tuple[float, str, str]]()
     for columns in (False, True)[: right.ndim]:
         ours, theirs = (np.atleast_2d(y.T if columns else y) for y in (right, got))
         lines = np.flatnonzero((ours != theirs).any(axis=1))
-        if len(lines) == 1:
-            named = ("columns", "rows") if columns else ("rows", "columns")
-            found += _of_line(ours, theirs, int(lines[0]), named if right.ndim == 2 else ("", "entries"))
+        named = (("columns", "rows") if columns else ("rows", "columns")) if right.ndim == 2 else ("", "entries")
+        found += _of_blocks(ours, theirs, lines, named)
+        if len(lines) == 1 and not wrong.all():
+            found += _of_line(ours, theirs, int(lines[0]), named)
     if found:
         _, name, words = max(found)
         yield name, Mistake(_as_given(got), words, remedy=REMEDY, kind="part")
@@ -95,3 +98,35 @@ def _laws(ours: np.ndarray, got: np.ndarray, line: int, runs: list[np.ndarray], 
         slope = (y[-1] - y[x != x[-1]][0]) / (x[-1] - x[x != x[-1]][0])
         if (y == slope * x + (y[0] - slope * x[0])).all():
             yield 2, "in_a_line", f"are {slope:g} times the right ones {y[0] - slope * x[0]:+g}"
+
+
+def _of_blocks(
+    ours: np.ndarray, theirs: np.ndarray, lines: np.ndarray, named: tuple[str, str]
+) -> Iterator[tuple[float, str, str]]:
+    """The order of the least blocks of entries that hold the right ones in another order, in all lines that have wrong ones."""
+    right, got, size = ours[lines], theirs[lines], ours.shape[1]
+    number = np.unique(np.hstack([right, got]), axis=1, return_inverse=True)[1].ravel()
+    ends = np.flatnonzero(np.cumsum(number[size:] - number[:size]) == 0) + 1
+    blocks = [(first, last) for first, last in pairwise([0, *ends]) if last > first + 1]
+    if (right != got).sum() != (right != got)[:, [i for block in blocks for i in range(*block)]].sum():
+        return
+    left = (right != got).sum() * np.log2(2 + max(np.ptp(ours), np.ptp(theirs))) - BITS - 1
+    left -= len(lines) * np.log2(len(ours)) + len(blocks) * np.log2(size + 1)
+    where = f"{named[0]} {', '.join(map(str, lines))}, " if 0 < len(lines) < len(ours) else ""
+    for name, beside, words in (("reversed", 0, "in reverse order"), ("by_columns", 1, "written column by column")):
+        spans = [(first - beside, last + beside) for first, last in blocks]  # a transposed grid keeps its first and last entry
+        if spans and spans[0][0] >= 0 and spans[-1][1] <= size:
+            ways = [_ways(right[:, i:j], got[:, i:j], beside) for i, j in spans]
+            said = ", ".join(f"{i} to {j - 1}" for i, j in spans)
+            if left - sum(ways) >= 0:
+                words = f"{where}{named[1]} {said} of the result are the right ones {words}; all others are right"
+                yield left - sum(ways), f"part_of_result_{name}", words
+
+
+def _ways(right: np.ndarray, got: np.ndarray, by_columns: int) -> float:
+    """The bits that choose how a block is read, reversed or column by column; infinite if no such way gives its entries."""
+    lines, n = right.shape
+    heights = [rows for rows in range(2, n) if n % rows == 0] if by_columns else []
+    grids = (right.reshape(lines, rows, -1).swapaxes(1, 2).reshape(lines, n) for rows in heights)
+    fits = any(np.array_equal(got, each) for each in (grids if by_columns else [right[:, ::-1]]))
+    return float(np.log2(max(1, len(heights)))) if fits else np.inf

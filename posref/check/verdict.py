@@ -115,7 +115,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         yield not_computed(question, got)
         yield from waves.stages(question, got)
         yield from phases.far_positions(question, got)
-        yield of_a_part(question, got, question.op.mistakes.items)
+        yield of_a_part(question, got, lambda: chain(question.op.mistakes.items(), listed))
         yield of_a_part(question, got, lambda: next(general.stages(question)))
 
     def stages(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:

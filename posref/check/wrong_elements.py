@@ -12,6 +12,7 @@ from posref import attention, pairing
 from posref.check import general
 from posref.check.axes import names
 from posref.check.engine import NO_ANSWER, Named, Question, distance, ratios, separates
+from posref.check.indices import bits
 from posref.check.rotary import phases
 from posref.check.tensors import round_to
 from posref.ops import Arguments, Mistake, further, result
@@ -21,6 +22,7 @@ PART = "Perhaps nothing is computed there; perhaps the inputs of this part are 0
 UNREAD = "Harmless where attention masks padding."
 EXP = 88  # from here on exp leaves float32
 SOME, FIRST = 12, 64  # rows that are listed, positions that are tried
+COLUMNS, BITS = 4, 20  # columns that are few; bits in the wrong numbers, some of which choose the mistake and the columns
 
 
 def where(wrong: np.ndarray, named: Sequence[str], got: np.ndarray | None = None, inputs: Any = None) -> str:
@@ -250,19 +252,27 @@ def _one_row(question: Question, rows: np.ndarray) -> str:
 
 
 def of_a_part(question: Question, got: np.ndarray, mistakes: Callable[[], Iterable[Named]]) -> Iterator[Named]:
-    """Mistakes in some texts or heads only, if the others are right."""
+    """Mistakes in some texts or heads only, or in some of a few columns, such as coordinates, if the others are right."""
     wrong = ratios(got, question.right, question.tolerance[question.models[-1]]) > 1
-    for axis, name in enumerate(names(question)[:-2]):
+    some = {axis: name for axis, name in enumerate(names(question)[:-2]) if name in ("heads", "batch rows")}
+    some |= {wrong.ndim - 1: {"heads": "heads"}.get(names(question)[-1], "columns")} if _few_columns(question, wrong) else {}
+    for axis, name in some.items():
         part = np.asarray(wrong.any(axis=tuple(i for i in range(wrong.ndim) if i != axis), keepdims=True))
-        if name not in ("heads", "batch rows") or part.all() or not part.any():
+        if part.all() or not part.any():
             continue
         those = columns(np.moveaxis(part, axis, -1), name).removeprefix("; all in ") or f"some {name}"
         for called, mistake in mistakes():
             answer = question.answer(called, mistake.wrong)
-            if answer is None or not question.near(got, answer, part):
+            chance = axis == wrong.ndim - 1 and " and " in called  # of so many pairs some has the numbers of a column
+            if answer is None or chance or not question.near(got, answer, part):
                 continue
             made = partial(_in_place, part, mistake.wrong)
             yield f"{called} ({those})", mistake._replace(wrong=made, bug=f"in {those} alone: {mistake.bug}")
+
+
+def _few_columns(question: Question, wrong: np.ndarray) -> bool:
+    """Whether the result has so few columns that each is of one kind, and enough wrong numbers to recognise a mistake."""
+    return wrong.ndim > 1 and 1 < wrong.shape[-1] <= COLUMNS and wrong.sum() * min(bits(question.right), 8) >= BITS
 
 
 def _in_place(part: np.ndarray, wrong: Any, f: Any, a: Any) -> Any:

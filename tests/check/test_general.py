@@ -336,6 +336,37 @@ def less_the_fillers(mask):
     return (mask.cumsum(1) - 1 - (~mask).sum(1)[:, None]) * mask
 
 
+def packed(lengths, used):
+    """Counted from the last of the starts that are used."""
+    starts, place = (np.cumsum(lengths) - lengths)[used], np.arange(lengths.sum())
+    return place - starts[np.searchsorted(starts, place, side="right") - 1]
+
+
+def convolved(x, kernel, bias, boundaries, used):
+    return ops.op("convolution.packed").spec(x, kernel, bias, boundaries[used])
+
+
+def two_chunks(n, ranks, rank, order):
+    """The second chunk of the rank has its tokens in another order."""
+    first, second = (np.split(np.arange(n), 2 * ranks)[i] for i in (rank, -1 - rank))
+    return np.concatenate([first, second[order]])
+
+
+def patches_by_columns(parts):
+    ids = position_ids.multimodal(parts, **VIDEO)
+    ids[2:8] = ids[2:8][[0, 3, 1, 4, 2, 5]]  # the image of 2 x 3 merged patches
+    return ids
+
+
+def by_squares(height, width, merge, merged):
+    """The rows, the columns or both of patches are listed square by square."""
+    plain = ops.op("axes.grid").spec(height, width, merge=1)
+    return np.stack(
+        [(ops.op("axes.grid").spec(height, width, merge=merge) if i in merged else plain)[:, i] for i in (0, 1)], axis=-1
+    )
+
+
+SECOND_OF_4 = {"n": 32, "ranks": 4, "rank": 1}
 NAMED = [
     ("rope.scores", ROPE, lambda q, k, i, j: woven(q, i) @ turned(k, j).swapaxes(2, 3) / 4, "other_layout_of_q"),
     ("rope.attend", TURNED | {"causal": True}, partial(turned_attention, masked=0), "mask_multiplied"),
@@ -380,6 +411,15 @@ NAMED = [
     ),
     ("rope.attend", TURNED, lambda q, k, v, i, j: turned_attention(q, k, v, j[:, :5], j), "other_query_positions"),
     ("position_ids.packed", {}, lambda n: np.concatenate([np.arange(each) for each in n]) % 100, "result_modulo_100"),
+    ("position_ids.packed", {}, partial(packed, used=[0, 1, 2]), "lengths_joined_that_are_the_last_two"),
+    ("position_ids.packed", {}, partial(packed, used=[0, 2, 3]), "lengths_joined_that_are_the_first_two"),
+    ("convolution.packed", {}, partial(convolved, used=[0, 1, -1]), "boundaries_without_the_last"),
+    ("convolution.packed", {}, partial(convolved, used=[0, 2, 3]), "boundaries_without_the_first"),
+    ("position_ids.zigzag", SECOND_OF_4, partial(two_chunks, order=slice(None, None, -1)), "part_of_result_reversed"),
+    ("position_ids.zigzag", SECOND_OF_4, partial(two_chunks, order=[0, 2, 1, 3]), None),
+    ("position_ids.multimodal", VIDEO, patches_by_columns, "part_of_result_by_columns"),
+    ("axes.grid", {"merge": 2}, partial(by_squares, merged=[0]), "not_merged (column 1)"),
+    ("axes.grid", {"merge": 2}, partial(by_squares, merged=[1]), "not_merged (column 0)"),
     ("position_ids.padded", {}, behind_the_first, "leading_padding_alone"),
     ("position_ids.padded", {}, less_the_fillers, "number_of_False_subtracted_where_True"),
     ("alibi.bias", ALIBI, lambda i, j: (SLOPES * offsets(i, j))[:, ::-1], "result_heads_reversed"),
@@ -691,7 +731,7 @@ def called(name, question, got):
         lambda: not_computed(question, got),
         lambda: general.hypotheses(question, got),
         lambda: fitted.hypotheses(question, got),
-        lambda: of_a_part(question, got, question.op.mistakes.items),
+        lambda: of_a_part(question, got, lambda: (question.op.mistakes | ops.further(question.op)).items()),
         lambda: of_a_part(question, got, lambda: next(general.stages(question))),
         lambda: chain.from_iterable(read.hypotheses(question, got) for read in (indices, masks, distances)),
         lambda: chain(weightings.hypotheses(question), weightings.in_16_bits(question, got)),
