@@ -28,7 +28,7 @@ from posref.ops.variation import steps, varied
 
 LEAST = 3  # different wrong numbers: fewer are met by some edit, whatever the cause
 MARKS = 12  # wrong entries of a mask, which have one bit each
-SHORT = 12  # letters of what says nothing without what stands around it
+SHORT = 12  # letters of what says nothing without what stands around it, nor does any name
 MOST, STEPS = 2**25, 2**17  # elements of all answers, 2^13 each at least; rows, each a step of a loop where a state is carried
 OTHERS: dict[type, tuple[type, ...]] = {
     ast.Add: (ast.Sub, ast.Mult),
@@ -229,7 +229,7 @@ def _places(definition: ast.FunctionDef) -> Iterator[tuple[int, ast.AST, Any, An
                 if not isinstance(each, ast.expr) or isinstance(each, ast.Starred):
                     waiting.append((n, each, shown))
                     continue
-                within = shown if shown is not None and len(ast.unparse(each)) < SHORT else each
+                within = shown if shown and (isinstance(each, ast.Name) or len(ast.unparse(each)) < SHORT) else each
                 yield (n, within, value, i, each) if isinstance(value, list) else (n, within, node, field, each)
                 waiting.append((n, each, within))
 
@@ -290,6 +290,8 @@ def _instead(node: ast.expr, names: dict[str, ast.expr | None]) -> Iterator[ast.
             yield from (ast.Name(other, ast.Load()) for other in names if other not in (name, "base"))
             yield from (ast.UnaryOp(op(), node) for op in (ast.USub, ast.Invert))
             yield from (ast.Constant(0), ast.Constant(1), *map(_parsed, (f"np.swapaxes({name}, -1, -2)", f"{name}[..., :1]")))
+            largest = (f"0 * {name} + np.max({name}{axis})" for axis in ("", ", axis=0", ", axis=-1, keepdims=True"))
+            yield from map(_parsed, largest) if name.endswith("positions") else ()  # of the call, the batch or the text
             yield from (ast.BinOp(ast.Constant(1), op(), node) for op in (ast.Div, ast.Sub))  # 1 - x: shares that are exchanged
             yield ast.BinOp(ast.Constant(2), ast.Mult(), node)
             yield from (ast.BinOp(node, op(), ast.Constant(n)) for op, n in ((ast.Add, 1), (ast.Sub, 1), (ast.Div, 2)))

@@ -129,7 +129,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         tried = (
             pairs and not constants and not bits and np.isfinite(got).all()
         )  # some pair of mistakes fits one or two wrong bits
-        yield from [question.pairs(), of_a_part(question, got, question.pairs)] if tried else []
+        yield from [question.pairs(), of_a_part(question, got, question.pairs, pairs=True)] if tried else []
         yield general.with_a_factor(question, got)
 
     found = question.ask(got)

@@ -251,28 +251,41 @@ def _one_row(question: Question, rows: np.ndarray) -> str:
     return "".join(places[:1]) if rows.ndim > 1 else f"{rows[0]:g}"
 
 
-def of_a_part(question: Question, got: np.ndarray, mistakes: Callable[[], Iterable[Named]]) -> Iterator[Named]:
-    """Mistakes in some texts or heads only, or in some of a few columns, such as coordinates, if the others are right."""
+def of_a_part(
+    question: Question, got: np.ndarray, mistakes: Callable[[], Iterable[Named]], pairs: bool = False
+) -> Iterator[Named]:
+    """Mistakes in some texts or heads only, or, if they are no pairs, at some positions or in some of a few columns."""
     wrong = ratios(got, question.right, question.tolerance[question.models[-1]]) > 1
-    some = {axis: name for axis, name in enumerate(names(question)[:-2]) if name in ("heads", "batch rows")}
-    some |= {wrong.ndim - 1: {"heads": "heads"}.get(names(question)[-1], "columns")} if _few_columns(question, wrong) else {}
-    for axis, name in some.items():
-        part = np.asarray(wrong.any(axis=tuple(i for i in range(wrong.ndim) if i != axis), keepdims=True))
-        if part.all() or not part.any():
-            continue
-        those = columns(np.moveaxis(part, axis, -1), name).removeprefix("; all in ") or f"some {name}"
-        for called, mistake in mistakes():
+    for part, those in chain(_texts_or_heads(question, wrong), () if pairs else _positions_or_columns(question, wrong)):
+        for called, mistake in mistakes() if part.any() and not part.all() else ():
             answer = question.answer(called, mistake.wrong)
-            chance = axis == wrong.ndim - 1 and " and " in called  # of so many pairs some has the numbers of a column
-            if answer is None or chance or not question.near(got, answer, part):
+            if answer is None or not question.near(got, answer, part):
                 continue
             made = partial(_in_place, part, mistake.wrong)
             yield f"{called} ({those})", mistake._replace(wrong=made, bug=f"in {those} alone: {mistake.bug}")
 
 
-def _few_columns(question: Question, wrong: np.ndarray) -> bool:
-    """Whether the result has so few columns that each is of one kind, and enough wrong numbers to recognise a mistake."""
-    return wrong.ndim > 1 and 1 < wrong.shape[-1] <= COLUMNS and wrong.sum() * min(bits(question.right), 8) >= BITS
+def _texts_or_heads(question: Question, wrong: np.ndarray) -> Iterator[tuple[np.ndarray, str]]:
+    for axis, name in enumerate(names(question)[:-2]):
+        if name in ("heads", "batch rows"):
+            part = wrong.any(axis=tuple(i for i in range(wrong.ndim) if i != axis), keepdims=True)
+            yield part, columns(np.moveaxis(part, axis, -1), name).removeprefix("; all in ") or f"some {name}"
+
+
+def _positions_or_columns(question: Question, wrong: np.ndarray) -> Iterator[tuple[np.ndarray, str]]:
+    """Positions on one side of a number, and columns if there are few; none if too little is wrong to recognise a mistake."""
+    if not wrong.ndim or wrong.sum() * min(bits(question.right), 8) < BITS:
+        return
+    name = "positions" if "positions" in question.a else "query_positions"
+    rows = _positions(question, wrong, name)
+    if rows is not None:
+        low, high = (reduced(rows[wrong.any(axis=-1)]) for reduced in (np.min, np.max))
+        for part, those in ((rows <= high, f"up to {high}"), (rows >= low, f"from {low} on")):
+            if part.any() and not part.all():
+                yield part[..., None], f"{name} {those}"
+    if wrong.ndim > 1 and wrong.shape[-1] <= COLUMNS:
+        part, name = wrong.any(axis=tuple(range(wrong.ndim - 1))), names(question)[-1]
+        yield part, columns(part[None], name if name == "heads" else "columns").removeprefix("; all in ")
 
 
 def _in_place(part: np.ndarray, wrong: Any, f: Any, a: Any) -> Any:
@@ -326,9 +339,9 @@ def _beyond_float16(question: Question, bad: np.ndarray) -> str:
     return "; 65504 is the largest number of float16" if np.array_equal(infinite, bad.any(axis=-1)) else ""
 
 
-def _positions(question: Question, wrong: np.ndarray) -> np.ndarray | None:
+def _positions(question: Question, wrong: np.ndarray, name: str = "positions") -> np.ndarray | None:
     """The position of every row of the output; None if rows have no positions."""
-    positions = question.a.get("positions")
+    positions = question.a.get(name)
     if positions is None or wrong.ndim < 2:
         return None
     return broadcast(per_head(positions, wrong), wrong.shape[:-1])

@@ -366,6 +366,26 @@ def by_squares(height, width, merge, merged):
     )
 
 
+def at_far_positions(x, positions, other):
+    return np.where(positions[:, None, :, None] >= 100, other(x, positions), turned(x, positions))
+
+
+def late_queries_without_sign(i, j):
+    return SLOPES * np.where(i[:, None, :, None] > 4, -abs(offsets(i, j)), offsets(i, j))
+
+
+def largest_of_the_call(i, j, w_1, b_1, w_2, b_2):
+    """The distance is divided by that at the last position of the call, not by that at the query's own."""
+    x = np.log1p(0.125 * abs(i[:, :, None] - j[:, None])) / (np.log1p(0.125 * max(i.max(), 4)) + 2.0**-20)
+    return np.moveaxis(np.maximum(x[..., None] * w_1 + b_1, 0) @ w_2 + b_2, -1, 1)
+
+
+def largest_of_the_batch(positions):
+    return 1 + 0.1 * np.log(1 + (positions.max(axis=0) + 1 + 0 * positions) // 8192)
+
+
+AT_LEAST, LARGEST = "np.maximum({}, threshold)", "0 * query_positions + np.max(query_positions)"
+OF_BATCH = "0 * positions + np.max(positions, axis=0)"
 SECOND_OF_4 = {"n": 32, "ranks": 4, "rank": 1}
 NAMED = [
     ("rope.scores", ROPE, lambda q, k, i, j: woven(q, i) @ turned(k, j).swapaxes(2, 3) / 4, "other_layout_of_q"),
@@ -411,6 +431,16 @@ NAMED = [
     ),
     ("rope.attend", TURNED, lambda q, k, v, i, j: turned_attention(q, k, v, j[:, :5], j), "other_query_positions"),
     ("position_ids.packed", {}, lambda n: np.concatenate([np.arange(each) for each in n]) % 100, "result_modulo_100"),
+    ("rope.rotate", HALF, partial(at_far_positions, other=woven), "other_layout (positions from 100 on)"),
+    ("rope.rotate", HALF, partial(at_far_positions, other=lambda x, p: 1.37 * x + 0.2), None),
+    ("alibi.bias", ALIBI, late_queries_without_sign, "absolute (query_positions from 9 on)"),
+    (
+        "fire.bias",
+        {},
+        largest_of_the_call,
+        f"progress with {AT_LEAST.format(LARGEST)} for {AT_LEAST.format('query_positions')}",
+    ),
+    ("position_ids.temperature", WARM, largest_of_the_batch, f"temperature with {OF_BATCH} + 1 for positions + 1"),
     ("position_ids.packed", {}, partial(packed, used=[0, 1, 2]), "lengths_joined_that_are_the_last_two"),
     ("position_ids.packed", {}, partial(packed, used=[0, 2, 3]), "lengths_joined_that_are_the_first_two"),
     ("convolution.packed", {}, partial(convolved, used=[0, 1, -1]), "boundaries_without_the_last"),
