@@ -5,7 +5,7 @@ Each is a function of the scores and the mask, and is computed here. `weights` i
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ OVERFLOW = float(np.log(np.finfo(np.float32).max))  # exp of more is infinite in
 LOWEST = {"-1e4": -1e4, "-1e9": -1e9, "the lowest float32": float(np.finfo(np.float32).min)}
 KEPT = range(1, 9)  # keys of largest score
 AXES = {"queries": (-2,), "heads": (-3,), "texts": (-4,), "queries_and_keys": (-2, -1), "heads_and_keys": (-3, -1)}
+TILES, SPLITS, MANY = (2, 4, 8, 16, 32, 64, 128, 256), (2, 3, 4), 32  # keys of a tile; parts; of more parts none is tried
 SMALL = ("0.1", "0.01", "1e-3", "1e-4", "1e-5", "1e-6", "1e-8", "1e-10", "1e-12")  # that people add to a denominator
 PARTS = ("scores", "exponentials", "sums", "weights")  # steps of softmax that may be stored in 16 bits
 SHORT = {8: "bfloat16", 11: "float16"}
@@ -77,6 +78,34 @@ def _in_few_bits(s: Any, seen: Any, parts: tuple[str, ...], bits: int) -> Any:
     power = stored(np.where(seen, np.exp(stored(s - attention.row_maximum(s, seen), "scores")), 0), "exponentials")
     total = stored(power.sum(axis=-1, keepdims=True), "sums")
     return stored(power / np.where(total == 0, 1, total), "weights")
+
+
+def _without_rescaling(s: Any, seen: Any, cuts: Any, accumulator: bool, total: bool) -> Any:
+    """Softmax by parts of the keys, where what was added before the largest score grew keeps the scale of then."""
+    highest = (0 * s[..., i:j] + attention.row_maximum(s[..., :j], seen[..., :j]) for i, j in cuts(s))
+    old, new = np.where(seen, np.exp(s - np.concatenate([*highest], axis=-1)), 0), _shifted(s, seen)
+    every = (old if total else new).sum(axis=-1, keepdims=True)
+    return (old if accumulator else new) / np.where(every == 0, 1, every)
+
+
+def _of_equal_shares(s: Any, seen: Any, cuts: Any, empty_too: bool) -> Any:
+    """The mean of softmax over each part of the keys, of all parts or of those with a visible key."""
+    each = [attention.softmax(s[..., i:j], seen[..., i:j]) for i, j in cuts(s)]
+    some = sum(seen[..., i:j].any(axis=-1, keepdims=True) for i, j in cuts(s))
+    return np.concatenate(each, axis=-1) / (len(each) if empty_too else np.maximum(some, 1))
+
+
+def _masked_by_the_first(s: Any, seen: Any, cuts: Any) -> Any:
+    return attention.softmax(s, np.concatenate([seen[..., : j - i] for i, j in cuts(s)], axis=-1))
+
+
+def _cut(s: Any, tile: int = 0, parts: int = 0) -> list[tuple[int, int]]:
+    """The first key of each part and the one after its last: tiles of one size, or parts as equal as can be."""
+    n = s.shape[-1]
+    ends = np.cumsum([len(part) for part in np.array_split(np.arange(n), parts)]) if parts else [*range(tile, n, tile), n]
+    if not 1 < len(ends) <= min(MANY, n - 1):
+        raise ValueError(f"{n} keys have no such parts")
+    return [*pairwise([0, *map(int, ends)])]
 
 
 WEIGHTINGS: dict[str, tuple[Weighting, str]] = {
@@ -172,12 +201,50 @@ WEIGHTINGS |= {
     f"softmax_of_the_{n}_largest": (partial(_largest, kept=n), f"each query weighs the {n} keys of largest score alone")
     for n in KEPT
 }
+RESCALE = "Multiply the accumulator and the sum by exp(old maximum - new maximum) before a tile is added."
+MERGE = "Weigh each part by its share of the sum of all exponentials."
+IN_PARTS: dict[str, tuple[Any, str, str]] = {
+    "accumulator_not_rescaled": (
+        partial(_without_rescaling, accumulator=True, total=False),
+        "the accumulator is not rescaled where the largest score grows",
+        RESCALE,
+    ),
+    "sum_not_rescaled": (
+        partial(_without_rescaling, accumulator=False, total=True),
+        "the sum of the exponentials is not rescaled where the largest score grows",
+        RESCALE,
+    ),
+    "accumulator_and_sum_not_rescaled": (
+        partial(_without_rescaling, accumulator=True, total=True),
+        "neither the accumulator nor the sum is rescaled where the largest score grows",
+        RESCALE,
+    ),
+    "equal_shares": (partial(_of_equal_shares, empty_too=True), "the mean of the softmax of each part is taken", MERGE),
+    "equal_shares_of_all_but_empty_ones": (
+        partial(_of_equal_shares, empty_too=False),
+        "the mean of the softmax of each part with a visible key is taken",
+        MERGE,
+    ),
+    "mask_of_the_first": (
+        _masked_by_the_first,
+        "each part reads the first columns of the mask, as where a key is counted from the start of its part",
+        "Index the mask by the key's place among all keys.",
+    ),
+}
+PARTED = {
+    f"{name}_in_{words.replace(' ', '_')}": (partial(change, cuts=cuts), f"the keys are in {words}, and {bug}", remedy)
+    for words, cuts in (
+        *((f"{parts} parts", partial(_cut, parts=parts)) for parts in SPLITS),
+        *((f"tiles of {tile}", partial(_cut, tile=tile)) for tile in TILES),
+    )
+    for name, (change, bug, remedy) in IN_PARTS.items()
+}
 
 
 def hypotheses(question: Question) -> Iterator[Named]:
     """Every other weighting, if the op has a softmax over keys; of several with one answer, the first."""
     if _weighs(question):
-        every = [_mistake(name, change, words) for name, (change, words) in WEIGHTINGS.items()]
+        every = [_mistake(name, *each) for name, each in (WEIGHTINGS | PARTED).items()]
         answers = {name: question.answer(name, mistake.wrong) for name, mistake in every}
         once = {y.tobytes(): name for name, y in [*answers.items()][::-1] if y is not None}
         yield from (each for each in every if each[0] in once.values())

@@ -268,7 +268,7 @@ def of_a_part(
 def _texts_or_heads(question: Question, wrong: np.ndarray) -> Iterator[tuple[np.ndarray, str]]:
     for axis, name in enumerate(names(question)[:-2]):
         if name in ("heads", "batch rows"):
-            part = wrong.any(axis=tuple(i for i in range(wrong.ndim) if i != axis), keepdims=True)
+            part = np.asarray(wrong.any(axis=tuple(i for i in range(wrong.ndim) if i != axis), keepdims=True))
             yield part, columns(np.moveaxis(part, axis, -1), name).removeprefix("; all in ") or f"some {name}"
 
 
@@ -284,7 +284,7 @@ def _positions_or_columns(question: Question, wrong: np.ndarray) -> Iterator[tup
             if part.any() and not part.all():
                 yield part[..., None], f"{name} {those}"
     if wrong.ndim > 1 and wrong.shape[-1] <= COLUMNS:
-        part, name = wrong.any(axis=tuple(range(wrong.ndim - 1))), names(question)[-1]
+        part, name = np.asarray(wrong.any(axis=tuple(range(wrong.ndim - 1)))), names(question)[-1]
         yield part, columns(part[None], name if name == "heads" else "columns").removeprefix("; all in ")
 
 

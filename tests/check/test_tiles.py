@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from posref import ops
+from posref import attention, ops
 from posref.check import check
 from posref.check.call import Caller
 from posref.check.engine import Question
@@ -78,7 +78,7 @@ def test_an_empty_tile_is_asked_of_every_op_with_a_mask(op, settings):
     assert asked(op, settings, op.spec).ok
 
 
-def tiled(q, k, v, mask, tile=16, safe=True, store=np.float32):
+def tiled(q, k, v, mask, tile=16, safe=True, store=np.float32, rescaled=("sum", "accumulator")):
     """Attention by tiles of keys, with a running maximum of each row."""
     scores = np.where(mask, SCALE * q.astype(np.float32) @ k.astype(np.float32).swapaxes(-1, -2), -np.inf)
     top, total, out = np.full((*scores.shape[:-1], 1), -np.inf), 0.0, 0.0
@@ -88,14 +88,38 @@ def tiled(q, k, v, mask, tile=16, safe=True, store=np.float32):
         less = np.where(np.isfinite(top), top, 0) if safe else top
         with np.errstate(invalid="ignore"):
             powers, kept = np.exp(part - less), np.exp(before - less)
-        total = kept * total + powers.sum(axis=-1, keepdims=True)
-        out = kept * out + powers @ v[..., start : start + tile, :].astype(np.float32)
+        total = np.where("sum" in rescaled, kept, 1) * total + powers.sum(axis=-1, keepdims=True)
+        out = np.where("accumulator" in rescaled, kept, 1) * out + powers @ v[..., start : start + tile, :].astype(np.float32)
     return store(out / np.where(total == 0, 1, total))
 
 
 def test_the_first_tile_that_is_lost_is_said():
     report = check(partial(tiled, safe=False), "attention.attend", scale=SCALE)
     assert "rows whose first 16 keys are hidden are NaN: a tile without a visible key" in str(report)
+
+
+def split(q, k, v, mask, parts, local=False):
+    """Attention to each part of the keys; their mean, or all of them with the columns of the mask counted in each part."""
+    found = []
+    for each in np.array_split(np.arange(k.shape[2]), parts):
+        found.append(attention.attend(q, k[:, :, each], v[:, :, each], scale=SCALE, mask=mask[..., each]))
+    columns = np.concatenate([np.arange(len(each)) for each in np.array_split(np.arange(k.shape[2]), parts)])
+    return attention.attend(q, k, v, scale=SCALE, mask=mask[..., columns]) if local else np.mean(found, axis=0)
+
+
+@every(
+    [
+        (partial(tiled, rescaled=["sum"]), "accumulator_not_rescaled_in_tiles_of_16"),
+        (partial(tiled, rescaled=["accumulator"], tile=4), "sum_not_rescaled_in_2_parts"),
+        (partial(tiled, rescaled=[], tile=32), "accumulator_and_sum_not_rescaled_in_tiles_of_32"),
+        (partial(split, parts=3), "equal_shares_in_3_parts"),
+        (partial(split, parts=2, local=True), "mask_of_the_first_in_2_parts"),
+    ],
+    name=lambda case: case[1],
+)
+def test_parts_that_are_merged_wrongly_are_named(function, name):
+    report = check(function, "attention.attend", scale=SCALE)
+    assert [each.name for each in report.diagnosis] == [name], str(report)
 
 
 @pytest.mark.parametrize("dtype", ["float16", pytest.param("bfloat16", marks=pytest.mark.slow)])
