@@ -192,7 +192,7 @@ def stages(question: Question, got: np.ndarray | None = None) -> Iterator[Iterat
     groups = _groups(arrays)
     yield _numbers(question, got, arrays, groups)
     axes = (each for each in _axes(question, got, arrays) if not _grown(a, each[1]))
-    yield chain(axes, fitted.along_heads(question, groups), _band(question, got))
+    yield chain(axes, fitted.along_heads(question, groups), _band(question, got), _of_a_sum(question))
     if got is None or in_several_places(question, got):
         yield (each for called, names in groups for each in _changed(called, names, arrays[names[0]], AT_ENDS))
     if question.right.ndim > 1 and question.kind in "iu":
@@ -390,6 +390,19 @@ def offsets(a: Arguments, got: np.ndarray) -> np.ndarray:
     if "key_positions" in a:
         return a.key_positions[..., None, :] - a.query_positions[..., :, None]
     return np.broadcast_to(np.arange(got.shape[-1]) - np.arange(got.shape[-1])[:, None], got.shape)
+
+
+def _of_a_sum(question: Question) -> Iterator[Named]:
+    """Gradients of what texts or heads share, such as keys or a table, that hold the gradient of the first or last alone."""
+    name, right = question.op.given[0], question.right
+    shape = np.shape(question.a.get(name, 0.0)) if "gradient" in question.op.tags else ()
+    for axis, each in enumerate(("text", "head")) if len(shape) == 4 else ():
+        sharing = shape[axis] // (right.shape[axis] if right.ndim == 4 else 1)
+        for words, place in (("first", 0), ("last", sharing - 1)) if sharing > 1 else ():
+            kept = (np.arange(shape[axis]) % sharing == place).reshape(-1, *[1] * (3 - axis))
+            bug = f"of the {sharing} {each}s that share an entry the {words} alone has a part in its gradient, not all"
+            called, remedy = f"gradient_of_the_{words}_{each}_alone", "Add up the gradients of all that share an entry."
+            yield _mistake(called, changing(partial(np.multiply, kept), name), bug, remedy)
 
 
 def _joined(name: str, value: np.ndarray) -> Iterator[Named]:

@@ -366,6 +366,16 @@ def by_squares(height, width, merge, merged):
     )
 
 
+def of_the_last_head(g, q, k, v, mask):
+    """Two heads share their values."""
+    k, v = (np.repeat(x, 2, axis=1) for x in (k, v))
+    return attention.attend_gradient(g, q, k, v, scale=0.25, mask=mask).v[:, 1::2]
+
+
+def of_the_last_text(*given):
+    return ops.op("t5.bias_gradient").spec(*(x[-1:] for x in given), **BOTH_SIDES)
+
+
 def at_far_positions(x, positions, other):
     return np.where(positions[:, None, :, None] >= 100, other(x, positions), turned(x, positions))
 
@@ -386,6 +396,7 @@ def largest_of_the_batch(positions):
 
 AT_LEAST, LARGEST = "np.maximum({}, threshold)", "0 * query_positions + np.max(query_positions)"
 OF_BATCH = "0 * positions + np.max(positions, axis=0)"
+BOTH_SIDES = {"bidirectional": True}
 SECOND_OF_4 = {"n": 32, "ranks": 4, "rank": 1}
 NAMED = [
     ("rope.scores", ROPE, lambda q, k, i, j: woven(q, i) @ turned(k, j).swapaxes(2, 3) / 4, "other_layout_of_q"),
@@ -431,6 +442,8 @@ NAMED = [
     ),
     ("rope.attend", TURNED, lambda q, k, v, i, j: turned_attention(q, k, v, j[:, :5], j), "other_query_positions"),
     ("position_ids.packed", {}, lambda n: np.concatenate([np.arange(each) for each in n]) % 100, "result_modulo_100"),
+    ("attention.attend_gradient", GROUPED | {"of": "v"}, of_the_last_head, "gradient_of_the_last_head_alone"),
+    ("t5.bias_gradient", BOTH_SIDES, of_the_last_text, "gradient_of_the_last_text_alone"),
     ("rope.rotate", HALF, partial(at_far_positions, other=woven), "other_layout (positions from 100 on)"),
     ("rope.rotate", HALF, partial(at_far_positions, other=lambda x, p: 1.37 * x + 0.2), None),
     ("alibi.bias", ALIBI, late_queries_without_sign, "absolute (query_positions from 9 on)"),
