@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from posref.check.engine import Named, Question
+from posref.check.parts import as_given
 from posref.ops import Arguments, Mistake, NotHere
 from posref.ops.common import count
 
@@ -68,8 +69,25 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
     extension of the right mask, of the mask of a known mistake, or of no mask."""
     if question.kind != "b" or got.shape != question.right.shape or got.ndim < 2:
         return
-    found = _rows_for_positions(question, got)
+    found = _rows_for_positions(question, got) or _groups_joined(question, got)
     yield from found or ranked(question, got)[:1]
+
+
+def _groups_joined(question: Question, got: np.ndarray) -> list[Named]:
+    """Groups that see themselves alone in the right mask, of which some see each other, as where they have one number."""
+    right, seen = question.right != 0, got != 0
+    if right.ndim != 2 or len(right) != right.shape[1] or not right.diagonal().all() or (right & ~seen).any():
+        return []
+    ours, theirs = right.argmax(axis=1), seen.argmax(axis=1)  # the first row of each group
+    if any((y != (first[:, None] == first)).any() for y, first in ((right, ours), (seen, theirs))):
+        return []
+    groups = {int(first): np.unique(ours[theirs == first]) for first in np.unique(theirs)}
+    sizes = len(np.unique(ours))
+    if _evidence(right != seen) - sizes * log2(sizes) < BITS:
+        return []
+    joined = "; ".join(" and ".join(map(str, each)) for each in groups.values() if len(each) > 1)
+    bug = f"the groups that begin at rows {joined} see each other, as where two groups have one number"
+    return [("groups_joined", Mistake(as_given(got), bug, remedy="Give each group a number of its own.", kind="mask rule"))]
 
 
 def ranked(question: Question, got: np.ndarray) -> list[Named]:

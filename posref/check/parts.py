@@ -35,10 +35,10 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
             found += _of_line(ours, theirs, int(lines[0]), named)
     if found:
         _, name, words = max(found)
-        yield name, Mistake(_as_given(got), words, remedy=REMEDY, kind="part")
+        yield name, Mistake(as_given(got), words, remedy=REMEDY, kind="part")
 
 
-def _as_given(got: np.ndarray) -> Any:
+def as_given(got: np.ndarray) -> Any:
     """The output itself, since the law was solved from it; with other arguments the mistake cannot occur."""
 
     def wrong(f: Any, a: Arguments) -> Any:

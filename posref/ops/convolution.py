@@ -156,6 +156,29 @@ FURTHER = {
     )
 }
 
+
+def _across(taps):
+    """Taps of tokens so far back that read across the boundaries of packed texts."""
+
+    def wrong(f, a):
+        back = a.kernel.shape[1] - 1 - np.arange(a.kernel.shape[1])
+        across = a.kernel * (np.isin(back, taps) if max(taps) < len(back) else missing())
+        ends = {"kernel": across, "bias": 0 * a.bias, "boundaries": a.boundaries[[0, -1]]}
+        return f(**a | {"kernel": a.kernel - across}) + f(**a | ends)
+
+    return wrong
+
+
+FURTHER |= {
+    f"taps_{'_and_'.join(map(str, taps))}_back_across_texts": Mistake(
+        _across(taps), kind="boundaries", only="packed"
+    ).words(f"""
+        the terms in {" and ".join(f"x_{{i-{tap}}}" for tap in taps)} read the text before, as if there were no boundary
+        The first tokens of a text see the end of the text before.
+        Compare the text of every tap with that of the token.""")
+    for taps in ((1,), (2,), (3,), (1, 2), (1, 3), (2, 3))
+}
+
 CAUSAL = True
 SCORES = "it mixes each token with the tokens before it, in front of attention"
 

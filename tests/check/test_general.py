@@ -342,8 +342,24 @@ def packed(lengths, used):
     return place - starts[np.searchsorted(starts, place, side="right") - 1]
 
 
-def convolved(x, kernel, bias, boundaries, used):
+def convolved(x, kernel, bias, boundaries, used=slice(None)):
     return ops.op("convolution.packed").spec(x, kernel, bias, boundaries[used])
+
+
+def one_tap_across(x, kernel, bias, boundaries):
+    y, first = convolved(x, kernel, bias, boundaries), boundaries[1:-1]
+    y[:, first] += kernel[:, -2] * x[:, first - 1]
+    return y
+
+
+def in_chunks_of_4(q, k, v, log_gates, boundaries):
+    return ops.op("gated.packed").spec(q, k, v, log_gates, np.unique([*boundaries // 4 * 4, boundaries[-1]]), **SCALE)
+
+
+def numbers_added(coordinates):
+    """The numbers of the slice along rows and of the slice along columns are added up."""
+    region = (coordinates >= 4).sum(axis=-1)
+    return region[:, None] == region
 
 
 def two_chunks(n, ranks, rank, order):
@@ -458,6 +474,10 @@ NAMED = [
     ("position_ids.packed", {}, partial(packed, used=[0, 2, 3]), "lengths_joined_that_are_the_first_two"),
     ("convolution.packed", {}, partial(convolved, used=[0, 1, -1]), "boundaries_without_the_last"),
     ("convolution.packed", {}, partial(convolved, used=[0, 2, 3]), "boundaries_without_the_first"),
+    ("convolution.packed", {}, lambda *x: convolved(*x[:3], np.array([0, 4, 7])), "boundaries_rounded_down_to_4_or_up_to_4"),
+    ("convolution.packed", {}, one_tap_across, "taps_1_back_across_texts"),
+    ("gated.packed", SCALE, in_chunks_of_4, "boundaries_rounded_down_to_4_or_up_to_4"),
+    ("swin.shift_mask", {"height": 6, "width": 6, "shift": 2}, numbers_added, "groups_joined"),
     ("position_ids.zigzag", SECOND_OF_4, partial(two_chunks, order=slice(None, None, -1)), "part_of_result_reversed"),
     ("position_ids.zigzag", SECOND_OF_4, partial(two_chunks, order=[0, 2, 1, 3]), None),
     ("position_ids.multimodal", VIDEO, patches_by_columns, "part_of_result_by_columns"),
