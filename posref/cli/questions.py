@@ -102,9 +102,11 @@ def _as_it_is(function, asked, options):
 
     report = check.check(function, asked.op, **asked.settings, **options)
     report.subject, report.ambiguous = "a layer without positions returns x as it is", []
-    if not report.ok and asked.turning and check.check_rope(function, **asked.turning, **options).ok:
+    turned = check.check_rope(function, **asked.turning, **options) if asked.turning and not report.ok else report
+    if turned is not report and (turned.ok or (turned.diagnosis and not report.diagnosis)):
         sentence, remedy = "your output is rotated as in the layers with positions", "Leave this layer out of the rotation."
-        report.diagnosis, report.advice = [Finding("layer_with_positions", sentence, remedy)], [remedy]
+        sentence += ", but for another mistake" * (not turned.ok)
+        report.diagnosis, report.advice = [Finding("layer_with_positions", sentence, remedy), *turned.diagnosis], [remedy]
     return report
 
 

@@ -875,3 +875,19 @@ def test_numbers_that_reach_both_ends_are_not_clipped():
     right = np.linspace(-1, 2, 9)
     assert general.clipped(right, right) == {}
     assert "at 1.5" in general.clipped(np.minimum(right, 1.5), right)["clipped"].bug
+
+
+def stepping(kept):
+    """A rotation whose steps of one token are at kept(the number of tokens of the call before)."""
+    before = [0]
+
+    def rotate(x, positions):
+        at, before[:] = kept(before[0]), x.shape[2:3]
+        return turned(x, positions if x.shape[2] > 1 else 0 * positions + at)
+
+    return rotate
+
+
+@pytest.mark.parametrize(("kept", "name"), [(lambda n: n, "length_of_an_earlier_call"), (lambda n: 9, "other_positions")])
+def test_a_length_that_a_call_leaves_is_told_from_a_constant(kept, name):
+    assert [each.name for each in check(stepping(kept), "rope.rotate", **HALF).diagnosis] == [name]

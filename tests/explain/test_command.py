@@ -211,13 +211,15 @@ def test_a_chosen_layer_without_positions_returns_what_it_receives(file, tmp_pat
         "from posref.rotary import rope\n"
         "def same(x, positions): return x\n"
         "def turned(x, positions): return rope.rotate(x, *rope.tables(positions[:, None], FREQUENCIES), layout='half')\n"
-        "FREQUENCIES = rope.frequencies(16, 1e4)\n",
+        "FREQUENCIES = rope.frequencies(16, 1e4)\n"
+        "def halved(x, positions): return turned(x, positions / 2)\n",
         encoding="utf-8",
     )
     config = str(file(LLAMA | {"model_type": "smollm3", "no_rope_layers": [1, 1, 1, 0], "head_dim": 16}))
     for function, layer, code, words in (
         ("same", 3, 0, "a layer without positions returns x as it is ok"),
-        ("turned", 3, 1, "Diagnosis: your output is rotated as in the layers with positions"),
+        ("turned", 3, 1, "Diagnosis: your output is rotated as in the layers with positions."),
+        ("halved", 3, 1, "Diagnosis: your output is rotated as in the layers with positions, but for another mistake."),
     ):
         assert cli.main(["check", f"{tmp_path / 'mine.py'}:{function}", "--config", config, "--layer", str(layer)]) == code
         assert words in capsys.readouterr().out

@@ -12,7 +12,7 @@ import numpy as np
 from posref.check import engine, masks
 from posref.check.axes import names as axis_names
 from posref.check.call import Caller, Misbehaved
-from posref.check.report import Report
+from posref.check.report import Finding, Report
 from posref.check.stages.later_questions import (
     answered_rightly,
     decides,
@@ -51,6 +51,7 @@ LARGE: tuple[dict[str, int], ...] = (
 Output = tuple[str, engine.Question, np.ndarray]  # what was asked, in words, and as a question
 MOST = 1_000_000  # pairs of queries and keys; more take seconds
 SMALL: tuple[dict[str, int], ...] = ({"batch": 1, "n_query": 23, "n_key": 23},)
+KEEP_NOTHING = "Compute positions from the arguments of each call: a length that a call leaves is that of another text."
 DENSE = 33, 257  # keys without gaps, at least and at most: three windows, if they are known
 
 
@@ -84,6 +85,8 @@ def other_shapes(
             return [*tried.values()]
         if not answered_rightly(report, f"shape {words}", caller, first, question, got):
             _part_of_an_earlier_one(report, question, got, {"the first call": first} | tried)
+            others = [changed(op.make(**settings | each)) for each in extents_that_differ(op, settings, BATTERY)]
+            _length_of_an_earlier_one(report, caller, question, others)
             if not report.diagnosis:
                 _edge(report, caller, op, settings, shape, models, changed)
             return [*tried.values()]
@@ -110,6 +113,22 @@ def _part_of_an_earlier_one(report: Report, question: engine.Question, got: Any,
                 words = f"your output is the {part} part of the right result of {made}, as where that is kept and cut to"
                 report.failed("earlier result", f"{words} the new shape, or where a size is fixed")
                 return
+
+
+def _length_of_an_earlier_one(report: Report, caller: Caller, question: engine.Question, others: list[Arguments]) -> None:
+    """Say if all positions are the length of the call before: after two calls of other lengths they are these lengths."""
+    placed = [name for name in probe.PLACED if isinstance(question.a.get(name), np.ndarray)]
+    before = [*{max(a[name].shape[-1] for name in placed): a for a in others if placed}.items()][-2:]
+    for name in [each for each in placed if len(before) > 1 and any(f.name == f"other_{each}" for f in report.diagnosis)]:
+        with suppress(Misbehaved):
+            for length, other in before:
+                caller(other)
+                a = Arguments(question.a | {name: np.full_like(question.a[name], length)})
+                if not is_right(engine.Question(question.op, a, question.models), reshaped(caller(question.a), question)):
+                    return
+            lengths = " and ".join(str(length) for length, _ in before)
+            words = f"all {name} are the length of the call before: {lengths} after calls of these lengths"
+            report.diagnosis, report.advice = [Finding("length_of_an_earlier_call", words, KEEP_NOTHING)], [KEEP_NOTHING]
 
 
 def _edge(
