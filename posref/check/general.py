@@ -19,7 +19,7 @@ from posref.check.axes import names
 from posref.check.engine import CONSTANTS, Named, Question, distance, ratios, separates, together
 from posref.check.ranged import rounded_to
 from posref.ops import Arguments, Mistake, changing, result, using
-from posref.ops.common import CHUNKS, POSITIONS, rounded
+from posref.ops.common import POSITIONS, rounded
 from posref.ops.probe import PLACED
 
 AXES = {
@@ -406,56 +406,13 @@ def _of_a_sum(question: Question) -> Iterator[Named]:
 
 
 def _joined(name: str, value: np.ndarray) -> Iterator[Named]:
-    """Integers that are added up in groups, as if boundaries were left out; lengths then keep their sum.
-
-    Of boundaries themselves the first or the last that separates two texts is left out.
-    """
+    """Integers that are added up in groups, as if boundaries were left out; lengths then keep their sum."""
     last = value.size - 1
-    if name == "boundaries":
-        for words, place in (("first", 1), ("last", last - 1)) if last > 2 else ():
-            wrong = changing(partial(np.delete, obj=place), name)
-            bug = f"the {words} boundary between two texts is not used: the text before it goes on"
-            yield _mistake(f"{name}_without_the_{words}", wrong, bug, "Use every boundary.")
-        yield from _rounded_to_chunks(name, value, np.positive, np.positive)
-        return
-    if name == "lengths":
-        yield from _rounded_to_chunks(name, value, _ends_of, np.diff)
     ways = {"after the first": [0, 1], "before the last": [0, last], "in pairs": [*range(0, last + 1, 2)]}
-    ways |= {"that are the first two": [0, *range(2, last + 1)], "that are the last two": [*range(last)]} if last > 2 else {}
     for words, starts in ways.items() if value.dtype.kind in "iu" else ():
         wrong = changing(partial(np.add.reduceat, indices=starts), name)
         called = f"{name}_joined_{words.replace(' ', '_')}"
         yield _mistake(called, wrong, f"{name} {words} are added up and taken for one", "Use every boundary.")
-
-
-def _rounded_to_chunks(name: str, value: np.ndarray, to: Change, back: Change) -> Iterator[Named]:
-    """Boundaries, which `to` makes of an argument, rounded to multiples of a chunk, the last one too; `back` is the reverse.
-
-    Ways to round that give the same boundaries are one mistake.
-    """
-    found: dict[bytes, list[tuple[str, int]]] = {to(value).tobytes(): []}
-    for way, size in ((way, size) for size in CHUNKS for way in ("down", "up")):
-        edges = _on_chunks(to(value), way, size)
-        found.setdefault(edges.tobytes(), []).extend([(way, size)] * (len(edges) > 2))
-    for first, *others in filter(None, [*found.values()][1:]):
-        called = "_or_".join(f"{way}_to_{size}" for way, size in (first, *others))
-        words = " or ".join(f"{way} to multiples of {size}" for way, size in (first, *others))
-        wrong = changing(partial(_in_chunks, to, back, *first), name)
-        bug, remedy = f"the boundaries between texts are rounded {words}", "Begin each text at its own row, within a chunk too."
-        yield _mistake(f"{name}_rounded_{called}", wrong, bug, remedy)
-
-
-def _ends_of(lengths: np.ndarray) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(lengths)])
-
-
-def _in_chunks(to: Change, back: Change, way: str, size: int, x: Any) -> Any:
-    return back(_on_chunks(to(x), way, size))
-
-
-def _on_chunks(edges: np.ndarray, way: str, size: int) -> np.ndarray:
-    rounded = (edges + (size - 1) * (way == "up")) // size * size
-    return np.unique([0, *rounded[(rounded > 0) & (rounded < edges[-1])], edges[-1]])
 
 
 def _in_bits(bits: int) -> Any:

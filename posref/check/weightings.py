@@ -88,24 +88,23 @@ def _without_rescaling(s: Any, seen: Any, cuts: Any, accumulator: bool, total: b
     return (old if accumulator else new) / np.where(every == 0, 1, every)
 
 
-def _of_equal_shares(s: Any, seen: Any, cuts: Any, empty_too: bool) -> Any:
-    """The mean of softmax over each part of the keys, of all parts or of those with a visible key."""
+def _of_equal_shares(s: Any, seen: Any, cuts: Any) -> Any:
+    """The mean of softmax over each part of the keys."""
     each = [attention.softmax(s[..., i:j], seen[..., i:j]) for i, j in cuts(s)]
-    some = sum(seen[..., i:j].any(axis=-1, keepdims=True) for i, j in cuts(s))
-    return np.concatenate(each, axis=-1) / (len(each) if empty_too else np.maximum(some, 1))
+    return np.concatenate(each, axis=-1) / len(each)
 
 
 def _masked_by_the_first(s: Any, seen: Any, cuts: Any) -> Any:
     return attention.softmax(s, np.concatenate([seen[..., : j - i] for i, j in cuts(s)], axis=-1))
 
 
-def _cut(s: Any, tile: int = 0, parts: int = 0) -> list[tuple[int, int]]:
-    """The first key of each part and the one after its last: tiles of one size, or parts as equal as can be."""
+def _cut(s: Any, tile: int = 0, parts: int = 1) -> list[tuple[int, int]]:
+    """The first key of each tile and the one after its last; or parts, as torch.chunk makes them."""
     n = s.shape[-1]
-    ends = np.cumsum([len(part) for part in np.array_split(np.arange(n), parts)]) if parts else [*range(tile, n, tile), n]
-    if not 1 < len(ends) <= min(MANY, n - 1):
+    cuts = [*range(0, n, tile or -(-n // parts)), n]
+    if not 2 < len(cuts) <= min(MANY, n):
         raise ValueError(f"{n} keys have no such parts")
-    return [*pairwise([0, *map(int, ends)])]
+    return [*pairwise(cuts)]
 
 
 WEIGHTINGS: dict[str, tuple[Weighting, str]] = {
@@ -202,28 +201,19 @@ WEIGHTINGS |= {
     for n in KEPT
 }
 RESCALE = "Multiply the accumulator and the sum by exp(old maximum - new maximum) before a tile is added."
-MERGE = "Weigh each part by its share of the sum of all exponentials."
 IN_PARTS: dict[str, tuple[Any, str, str]] = {
-    "accumulator_not_rescaled": (
-        partial(_without_rescaling, accumulator=True, total=False),
-        "the accumulator is not rescaled where the largest score grows",
+    f"{name}_not_rescaled": (
+        partial(_without_rescaling, accumulator="accumulator" in name, total="sum" in name),
+        f"no rescaling of the {name.replace('_and_', ' and the ')} is made where the largest score grows",
         RESCALE,
-    ),
-    "sum_not_rescaled": (
-        partial(_without_rescaling, accumulator=False, total=True),
-        "the sum of the exponentials is not rescaled where the largest score grows",
-        RESCALE,
-    ),
-    "accumulator_and_sum_not_rescaled": (
-        partial(_without_rescaling, accumulator=True, total=True),
-        "neither the accumulator nor the sum is rescaled where the largest score grows",
-        RESCALE,
-    ),
-    "equal_shares": (partial(_of_equal_shares, empty_too=True), "the mean of the softmax of each part is taken", MERGE),
-    "equal_shares_of_all_but_empty_ones": (
-        partial(_of_equal_shares, empty_too=False),
-        "the mean of the softmax of each part with a visible key is taken",
-        MERGE,
+    )
+    for name in ("accumulator", "sum", "accumulator_and_sum")
+}
+IN_PARTS |= {
+    "equal_shares": (
+        _of_equal_shares,
+        "the mean of the softmax of each part is taken",
+        "Weigh each part by its share of the sum.",
     ),
     "mask_of_the_first": (
         _masked_by_the_first,
@@ -231,12 +221,12 @@ IN_PARTS: dict[str, tuple[Any, str, str]] = {
         "Index the mask by the key's place among all keys.",
     ),
 }
+CUTS = {f"{parts} parts": partial(_cut, parts=parts) for parts in SPLITS} | {
+    f"tiles of {n}": partial(_cut, tile=n) for n in TILES
+}
 PARTED = {
     f"{name}_in_{words.replace(' ', '_')}": (partial(change, cuts=cuts), f"the keys are in {words}, and {bug}", remedy)
-    for words, cuts in (
-        *((f"{parts} parts", partial(_cut, parts=parts)) for parts in SPLITS),
-        *((f"tiles of {tile}", partial(_cut, tile=tile)) for tile in TILES),
-    )
+    for words, cuts in CUTS.items()
     for name, (change, bug, remedy) in IN_PARTS.items()
 }
 

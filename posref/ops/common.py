@@ -626,35 +626,61 @@ ANGLES_IN_16_BITS = {
 }
 
 
-def _cut_at(row: Callable[[int], int]) -> Wrong:
-    """One more boundary between texts, at row(number of tokens)."""
+def _with_edges(change: Callable[[Any], Any]) -> Wrong:
+    """Other boundaries between texts: change(boundaries), of which those from 0 to the number of tokens are left."""
 
     def wrong(f: Any, a: Any) -> Any:
         name = next((name for name in ("boundaries", "lengths") if isinstance(a.get(name), np.ndarray)), None) or missing()
         edges = a[name] if name == "boundaries" else np.concatenate([[0], np.cumsum(a[name])])
-        at = row(int(edges[-1]))
-        edges = np.unique([*edges, at]) if 0 < at < edges[-1] and at not in edges else missing()
-        return f(**a | {name: edges if name == "boundaries" else np.diff(edges)})
+        new = _within(edges, change(edges))
+        new = new if len(new) > 2 and not np.array_equal(new, edges) else missing()
+        return f(**a | {name: new if name == "boundaries" else np.diff(new)})
 
     return wrong
 
 
-CUTS: dict[str, tuple[Callable[[int], int], str]] = {
-    "in_the_middle": (lambda n: n // 2, "in the middle, at row n // 2"),
-    "in_the_middle_rounded_up": (lambda n: -(-n // 2), "in the middle, at row (n + 1) // 2"),
+def _within(edges: Any, new: Any) -> Any:
+    return np.unique([each for each in (0, *new, edges[-1]) if 0 <= each <= edges[-1]])
+
+
+def _on_chunks(edges: Any, size: int, up: bool) -> Any:
+    """Boundaries rounded down or up; as they are if each was one before, or if rounding up gives the texts of down."""
+    down, high = (_within(edges, x) for x in (edges // size * size, -(-edges // size) * size))
+    return edges if np.isin(high if up else down, edges).all() or (up and np.array_equal(high, down)) else high if up else down
+
+
+CUTS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "in_the_middle": (lambda e: [*e, e[-1] // 2], "in the middle, at row n // 2"),
+    "in_the_middle_rounded_up": (lambda e: [*e, -(-e[-1] // 2)], "in the middle, at row (n + 1) // 2"),
 }
-CUTS |= {f"at_row_{row}": (lambda n, row=row: row, f"at row {row}") for row in (1, 2, 3, 4, 8, 16, 32, 64, 128)}  # type: ignore[misc]
-ONE_MORE_BOUNDARY = {
-    f"one_more_boundary_{name}": Mistake(_cut_at(row), kind="boundaries").words(f"""
+CUTS |= {f"at_row_{row}": (lambda e, row=row: [*e, row], f"at row {row}") for row in (1, 2, 3, 4, 8, 16, 32, 64, 128)}  # type: ignore[misc]
+MOVED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "first_boundary_left_out": (lambda e: e[2:], "the first boundary between two texts is left out"),
+    "last_boundary_left_out": (lambda e: e[:-2], "the last boundary between two texts is left out"),
+}
+for _size in (2, 4, 8, 16, 32, 64):
+    for _up, _words in ((False, "down, or up if that gives the same texts,"), (True, "up")):
+        MOVED[f"boundaries_rounded_{'up_' * _up}to_{_size}"] = (
+            partial(_on_chunks, size=_size, up=_up),
+            f"boundaries between texts are rounded {_words} to multiples of {_size}",
+        )
+OTHER_BOUNDARIES = {
+    f"one_more_boundary_{name}": Mistake(_with_edges(change), kind="boundaries").words(f"""
         a text that goes on begins anew {words} of the packed row: there is one boundary too many
         Right for texts that end there; boundaries of shards, or of chunks, are taken for those of texts.
         Begin anew at the boundaries of texts alone, and hand state and last rows on from shard to shard.""")
-    for name, (row, words) in CUTS.items()
+    for name, (change, words) in CUTS.items()
+} | {
+    name: Mistake(_with_edges(change), kind="boundaries").words(f"""
+        {words}
+        A text sees the one before it, or loses its first tokens.
+        Begin each text at its own row: use every boundary as it is.""")
+    for name, (change, words) in MOVED.items()
 }
 
 FURTHER = (
     IN_PLACE
-    | ONE_MORE_BOUNDARY
+    | OTHER_BOUNDARIES
     | ANGLES_IN_16_BITS
     | {
         f"other_layout_of_{name}": Mistake(_in_the_other_layout(name), kind="layout").words(f"""

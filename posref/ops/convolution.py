@@ -161,8 +161,8 @@ def _across(taps):
     """Taps of tokens so far back that read across the boundaries of packed texts."""
 
     def wrong(f, a):
-        back = a.kernel.shape[1] - 1 - np.arange(a.kernel.shape[1])
-        across = a.kernel * (np.isin(back, taps) if max(taps) < len(back) else missing())
+        width = a.kernel.shape[1]
+        across = a.kernel * (np.isin(width - 1 - np.arange(width), taps) if max(taps) < width else missing())
         ends = {"kernel": across, "bias": 0 * a.bias, "boundaries": a.boundaries[[0, -1]]}
         return f(**a | {"kernel": a.kernel - across}) + f(**a | ends)
 

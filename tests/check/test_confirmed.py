@@ -209,7 +209,7 @@ FOUND = [  # op, settings, function, the name that it has and no other, and word
     ("attention.attend_gradient", GRADIENT, gradient_of_q(0, 0), "causal_left_aligned", ""),
     (*DOCUMENTS, documents(slice(0, 1)), "lengths_joined_after_the_first", ""),
     (*DOCUMENTS, documents(slice(-2, None)), "lengths_joined_before_the_last", ""),
-    (*DOCUMENTS, documents(slice(0, 2)), "lengths_joined_that_are_the_last_two", ""),
+    (*DOCUMENTS, documents(slice(0, 2)), "last_boundary_left_out", ""),
 ]
 
 

@@ -98,13 +98,13 @@ def test_the_first_tile_that_is_lost_is_said():
     assert "rows whose first 16 keys are hidden are NaN: a tile without a visible key" in str(report)
 
 
-def split(q, k, v, mask, parts, local=False):
-    """Attention to each part of the keys; their mean, or all of them with the columns of the mask counted in each part."""
-    found = []
-    for each in np.array_split(np.arange(k.shape[2]), parts):
-        found.append(attention.attend(q, k[:, :, each], v[:, :, each], scale=SCALE, mask=mask[..., each]))
-    columns = np.concatenate([np.arange(len(each)) for each in np.array_split(np.arange(k.shape[2]), parts)])
-    return attention.attend(q, k, v, scale=SCALE, mask=mask[..., columns]) if local else np.mean(found, axis=0)
+def split(q, k, v, mask, size, local=False):
+    """The mean of attention to each part of the keys; or attention to all, by the columns of the mask of the first part."""
+    keys = np.arange(k.shape[2])
+    parts = [(keys >= first) & (keys < first + size) for first in keys[::size]]
+    if local:
+        return attention.attend(q, k, v, scale=SCALE, mask=mask[..., keys % size])
+    return np.mean([attention.attend(q, k[:, :, each], v[:, :, each], scale=SCALE, mask=mask[..., each]) for each in parts], 0)
 
 
 @every(
@@ -112,8 +112,8 @@ def split(q, k, v, mask, parts, local=False):
         (partial(tiled, rescaled=["sum"]), "accumulator_not_rescaled_in_tiles_of_16"),
         (partial(tiled, rescaled=["accumulator"], tile=4), "sum_not_rescaled_in_2_parts"),
         (partial(tiled, rescaled=[], tile=32), "accumulator_and_sum_not_rescaled_in_tiles_of_32"),
-        (partial(split, parts=3), "equal_shares_in_3_parts"),
-        (partial(split, parts=2, local=True), "mask_of_the_first_in_2_parts"),
+        (partial(split, size=3), "equal_shares_in_3_parts"),
+        (partial(split, size=4, local=True), "mask_of_the_first_in_2_parts"),
     ],
     name=lambda case: case[1],
 )
