@@ -212,12 +212,12 @@ def _stretch(formula):
     return wrong
 
 
-def _range(base=None, times=1):
-    """The edges of the ramp, computed with another base or with `times` the trained length."""
+def _range(base=None, times=1, widths=1):
+    """The edges of the ramp, computed with another base, with `times` the trained length, or with `widths` the width."""
 
     def changed(right):
         return lambda dim, own, *, original_length, **rest: right(
-            dim, base or own, original_length=times * original_length, **rest
+            widths * dim, base or own, original_length=times * original_length, **rest
         )
 
     return inside(scaling, "yarn_range", changed)
@@ -367,6 +367,13 @@ FURTHER = {
         the edges of the ramp are computed with base 10000, another than that of the frequencies
         Frequencies in the ramp are off.
         Compute the edges of the ramp with rope_theta."""),
+    **{
+        f"range_of_{widths}_widths": Mistake(_range(widths=widths), only="yarn yarn_tables").words(f"""
+            the edges of the ramp are computed with {widths} times the width that turns, such as the width of a whole head
+            Frequencies in the ramp are off, and pairs that are to be divided are kept.
+            Compute the edges of the ramp with the number of features that turn.""")
+        for widths in (2, 3, 4)
+    },
     "betas_for_each_other": Mistake(
         both(
             using(beta_fast=lambda a: a.beta_slow, beta_slow=lambda a: a.beta_fast),

@@ -73,6 +73,14 @@ def by_wavelength(base, factor, length, fast, slow):
     return [share * w + (1 - share) * w / factor for share, w in zip(kept, plain(base), strict=True)]
 
 
+def mixed(base, other, factor, low, high, length):
+    """A schedule whose kept frequencies have another base."""
+    shares = [
+        (v * factor / w - 1) / (factor - 1) for v, w in zip(llama3(base, factor, low, high, length), plain(base), strict=True)
+    ]
+    return [w / factor * (1 - s) + v * s for w, v, s in zip(plain(base), plain(other), shares, strict=True)]
+
+
 def named(theta, **asked):
     report = check_rope(turned(theta), dim=DIM, layout="half", **asked)
     assert not report.ok
@@ -115,6 +123,10 @@ def test_asked_by_name(schedule):
         ),
         ("factor 4", yarn(15e4, 4, 4096, False), "yarn"),
         ("original_length 131072", yarn(15e4, 32, 131072, False), "yarn"),
+        ("range_of_2_widths", yarn(15e4, 32, 4096, False, of=15e4**0.5), "yarn"),
+        ("frequencies_in_groups_of_2", [w for w in yarn(15e4, 32, 4096, False)[::2] for _ in range(2)], "yarn"),
+        ("base_10000_where_the_schedule_keeps", mixed(5e5, 1e4, 8, 1, 4, 8192), "llama3"),
+        ("base_4.27752e+06_where_the_schedule_keeps", mixed(5e5, 5e5 * 8 ** (64 / 62), 8, 1, 4, 8192), "llama3"),
     ],
 )
 def test_mistakes_beside_a_schedule(name, theta, schedule):
@@ -128,6 +140,9 @@ def test_mistakes_beside_a_schedule(name, theta, schedule):
         ("schedule yarn", yarn(15e4, 32, 4096, False), 15e4),
         ("schedule ntk", ntk(1e4, 4), 1e4),
         ("pairs_still", [*plain(1e4)[:8], *[0.0] * 24], 1e4),
+        ("first_16_frequencies_again", 2 * plain(1e4)[:16], 1e4),
+        ("ratio_in_float16", [float(np.float16(5e5 ** (-1 / 32))) ** t for t in range(32)], 5e5),
+        ("products_in_float16", np.multiply.accumulate(np.float16([1, *[1e4 ** (-1 / 32)] * 31])), 1e4),
     ],
 )
 def test_schedules_where_none_is_asked(name, theta, base):

@@ -9,6 +9,7 @@ positions that were used. Such a hypothesis has to fit like any mistake; of thos
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -20,7 +21,8 @@ from posref.check.call import Caller, Misbehaved
 from posref.check.engine import NO_ANSWER, Named, Question, together
 from posref.check.ranged import ALL_MODELS, growth
 from posref.check.rotary import schedules, sections
-from posref.ops import Arguments, Mistake, using
+from posref.check.tensors import round_to
+from posref.ops import Arguments, Mistake, result, using
 from posref.ops.common import per_head
 from posref.ops.rope import _theta
 from posref.rotary.rope import frequencies
@@ -41,6 +43,8 @@ MAGNITUDE = (
 SCALED = "A ratio that rises from 1 to a constant is a scaling for long context (Llama 3, YaRN): ask for it or remove it."
 COMPARE = "Compare your frequencies with those asked for: base, rotated width, and the factors and lengths of the schedule."
 FAST = "Print your frequencies: they fall from 1 to about 1/base; no list that grows, and no base below 0, does so."
+GROUPS = (2, 4, 8, 16)  # of pairs, as one thread or vector may hold
+NARROW = "bfloat16", "float16"
 FACTORS = (2, 4, 8, 16, 32, 40, 64, 128)  # of scalings of released models
 TURNS, FAR = 32, 2**20  # of the slowest pair, and positions, among which a position is looked for
 SURE, ANGLE = 4, 1e-4  # times the least distance, and radians: turns this near are the same to all pairs
@@ -373,6 +377,7 @@ def _laws(question: Question, base: Base, fit: Fit, exact: Fit, turning: Any = N
         exponent = np.log(exact.frequencies) if not given else -2 * np.flatnonzero(turning) / a.dim
         line = np.polyfit(exponent, np.log(theirs), 1, w=np.sqrt(theirs))
         slope, factor = float(line[0]), float(np.exp(line[1]))
+    yield [named for each in _derived(exact.frequencies, theirs, turning) for named in base.plus(*each).named()]
     for digits in DIGITS:
         starts = [base]
         if abs(factor - 1) > 1e-3 and slope > 0 and (len(theirs) >= MANY or abs(slope - 1) < 1e-3):
@@ -387,6 +392,48 @@ def _laws(question: Question, base: Base, fit: Fit, exact: Fit, turning: Any = N
         near = _edited(a, lambda made: np.allclose(made, _whole(theirs, turning), rtol=1e-3, atol=0))
         yield [named for each in near for named in (base.plus(*each).named() if base.parts else [each])]
         yield base.plus(*_measured(theirs, exact.frequencies, turning)).named()
+
+
+def _derived(asked: np.ndarray, used: np.ndarray, turning: Any) -> Iterator[Named]:
+    """Laws that take another frequency of those asked for, a rounded ratio, or another base for one part of a schedule."""
+    remedies = (
+        "Give pair t the frequency t: compare how many pairs one thread or vector holds.",
+        "Compute frequencies in float32: base^(-2t/dim) for each pair, then convert.",
+        "Make all frequencies of the schedule from one base.",
+    )
+    for name, made, bug, which in _laws_of(asked, used) if len(asked) >= 8 and (turning is None or turning.all()) else ():
+        if np.allclose(made, used, rtol=1e-3, atol=0) and not np.array_equal(made, asked):
+            times = partial(np.multiply, made / asked)
+            wrong = result(times) if turning is None else using(frequencies=made)
+            yield name, _mistake(wrong, bug, remedies[which], "base")
+
+
+def _laws_of(asked: np.ndarray, used: np.ndarray) -> Iterator[tuple[str, np.ndarray, str, int]]:
+    n, t, ratio = len(asked), np.arange(len(asked)), asked[1] / asked[0]
+    for g in GROUPS:
+        bug = f"each group of {g} pairs has the frequency of its first"
+        yield f"frequencies_in_groups_of_{g}", asked[t // g * g], bug, 0
+        if n % g == 0:
+            yield f"first_{n // g}_frequencies_again", asked[t % (n // g)], f"pair t has the frequency of pair t % {n // g}", 0
+    for dtype in NARROW if np.allclose(asked[1:] / asked[:-1], ratio, rtol=1e-6) else ():
+        held = round_to(np.full(n, ratio), dtype)
+        bug = f"frequencies are powers of their ratio {ratio:.6g}, held in {dtype} as {held[0]:.10g}"
+        yield f"ratio_in_{dtype}", asked[0] * held**t, bug, 1
+        products = np.append(asked[0], held[1:])
+        for i in range(1, n):
+            products[i] = round_to(products[i - 1 : i] * held[i], dtype)[0]
+        yield f"products_in_{dtype}", products, f"{bug}; each product is held in {dtype} too", 1
+    for part, own, rest, factor in schedules.parts(asked):
+        some = own > 0.1 * own.max()
+        some[0] = False  # the same for any base
+        with np.errstate(all="ignore"):
+            slope = np.median(np.log((used - rest)[some] / own[some]) / t[some])
+        measured, plain = np.exp(-slope * n), ratio**-n
+        numbers = {plain * factor ** (n / (n - 1)): f", {plain:.6g} times {factor:.6g}^(dim/(dim-2)), as NTK has"}
+        numbers |= {float(f"{measured:.{digits}g}"): "" for digits in DIGITS[:3] if np.isfinite(measured)}
+        for base, words in numbers.items() if some.sum() >= MANY else ():
+            bug = f"the frequencies that the schedule {part} have base {base:.6g}{words}; the others have base {plain:.6g}"
+            yield f"base_{base:.6g}_where_the_schedule_{part}", own * base ** (-t / n) + rest, bug, 2
 
 
 def _bases_over(a: Arguments, slope: float, turning: Any, digits: int) -> Iterator[tuple[float, int]]:

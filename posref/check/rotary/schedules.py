@@ -14,6 +14,7 @@ from posref.check.engine import NO_ANSWER
 from posref.check.other_settings import as_exponent, instead
 from posref.ops import Mistake, using
 from posref.ops.probe import completed
+from posref.rotary import rope
 
 NAMES = ("linear", "ntk", "dynamic_ntk", "yarn", "llama3", "longrope", "proportional")
 BASES = (1e4, 5e5, 1e6)  # of released models; NTK shows base and factor as one number
@@ -47,12 +48,17 @@ def asked(
         raise ValueError(f"check.check_rope: schedule {schedule} {' and '.join(words)}; it takes {', '.join(own)}{length}")
     arrays = {name: np.asarray(value, dtype=float) if isinstance(value, list) else value for name, value in settings.items()}
     a = completed(op.spec, {**arrays, "dim": dim, "base": base})
-    right, found = op.spec(**a), {}
+    right, found, plain = op.spec(**a), {}, rope.frequencies(dim, base)
     twice = {name: mistake for name, mistake in fitted.of_steps(op.spec, a) if name.endswith("_twice")}
-    for name, mistake in {**ops.further(op), **twice, **op.mistakes}.items():
+    rarer, cause = {**ops.further(op), **twice}, ""
+    for name, mistake in {**rarer, **op.mistakes}.items():
         with suppress(*NO_ANSWER), np.errstate(all="ignore"):
-            wrong = mistake.wrong(op.spec, a)
-            found[name] = mistake._replace(wrong=using(frequencies=wrong), kind="base", only="")
+            wrong, bug = mistake.wrong(op.spec, a), mistake.bug
+            if name in rarer and np.allclose(wrong, plain, rtol=1e-12, atol=0):
+                cause = cause or f", or {bug}"
+                continue
+            bug += cause * (name == "unscaled")
+            found[name] = mistake._replace(wrong=using(frequencies=wrong), bug=bug, kind="base", only="")
     return right, found, dict(_other_settings(op, a))
 
 
@@ -104,6 +110,17 @@ def named(frequencies: np.ndarray) -> Known | None:
         return None
     found = (each for digits in DIGITS for each in known(frequencies, (first_base(frequencies, digits), *BASES), digits, 1e-5))
     return next(found, None)
+
+
+def parts(frequencies: np.ndarray) -> Iterator[tuple[str, np.ndarray, np.ndarray, float]]:
+    """Both parts of a schedule that keeps fast frequencies, blends, and divides slow ones: the share of each frequency that is
+    of this part, what the other part adds, and the factor. Nothing for another schedule."""
+    plain = frequencies[0] * (frequencies[1] / frequencies[0]) ** np.arange(len(frequencies))
+    left = frequencies / plain
+    kept = np.round((left - left[-1]) / (1 - left[-1]), 9) if left[-1] < 0.99 else left
+    if np.abs(kept[:3] - 1).max() <= 1e-6 and np.abs(kept[-3:]).max() <= 1e-6:
+        yield "keeps", kept * plain[0], (1 - kept) * plain * left[-1], 1 / left[-1]
+        yield "divides", (1 - kept) * left[-1] * plain[0], kept * plain, 1 / left[-1]
 
 
 def _settings(factor: float, turning: np.ndarray) -> Iterator[tuple[str, dict[str, Any]]]:
