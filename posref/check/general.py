@@ -778,6 +778,20 @@ def _runs(shift: np.ndarray) -> str:
 def _depends(question: Question, got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> str:
     """The axes on which alone a factor or a difference depends: one number per head, or per row and column."""
     called = names(question)
+    for kept, words, numbers in dependent(got, right, bound):
+        shown = f"{numbers.min():.3g} to {numbers.max():.3g}"
+        if kept == (*range(right.ndim - 1),):
+            return f"each row is the right one {words} a number of its own, {shown}"
+        each = " and ".join(called[axis].removesuffix("s") for axis in kept)
+        if len(kept) == 1 and numbers.size <= SHOWN:
+            shown = ", ".join(f"{number:.4g}" for number in numbers.ravel())
+        return f"every number is the right one {words} what depends on {each} alone, {shown}"
+    return ""
+
+
+def dependent(got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> Iterator[tuple[tuple[int, ...], str, np.ndarray]]:
+    """Factors ("times") or differences ("plus") that give the output and depend on some axes alone: the axes, which, and the
+    numbers."""
     bound = 2 * (bound + 2.0**-22 * np.abs(right))
     for kept in (each for n in range(1, right.ndim) for each in combinations(range(right.ndim), n)):
         others = tuple(axis for axis in range(right.ndim) if axis not in kept)
@@ -790,14 +804,7 @@ def _depends(question: Question, got: np.ndarray, right: np.ndarray, bound: np.n
             most = bound * np.maximum(1, np.abs(numbers)) if words == "times" else bound
             telling = len(np.unique(numbers)) > 1 and (words == "plus" or not np.isin(numbers, (0, 1)).all())
             if telling and np.isfinite(made).all() and distance(got, made, most) <= 1:
-                shown = f"{numbers.min():.3g} to {numbers.max():.3g}"
-                if kept == (*range(right.ndim - 1),):
-                    return f"each row is the right one {words} a number of its own, {shown}"
-                each = " and ".join(called[axis].removesuffix("s") for axis in kept)
-                if len(kept) == 1 and numbers.size <= SHOWN:
-                    shown = ", ".join(f"{number:.4g}" for number in numbers.ravel())
-                return f"every number is the right one {words} what depends on {each} alone, {shown}"
-    return ""
+                yield kept, words, numbers
 
 
 def _mistake(name: str, wrong: Any, bug: str, remedy: str, kind: str = "general") -> Named:

@@ -10,6 +10,7 @@ from posref import ops, pairing
 from posref.check import (
     distances,
     edits,
+    factors,
     fitted,
     frameworks,
     general,
@@ -95,6 +96,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
             yield own
             yield general.places(question, got)
             yield from read(question, got) if read else ()
+            yield factors.hypotheses(question, got)
             yield chain(
                 numbers, other_settings.hypotheses(question), general.shifts(question)
             )  # n + 1 for n may be one too many in the result

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from posref import attention, ops, position_ids, vectors
-from posref.check import check, diagnose, distances, fitted, general, indices, masks, verdict, weightings
+from posref.check import check, diagnose, distances, factors, fitted, general, indices, masks, verdict, weightings
 from posref.check.engine import Question, distance
 from posref.check.report import Report
 from posref.check.rotary import phases, waves
@@ -797,6 +797,7 @@ def called(name, question, got):
         lambda: of_a_part(question, got, lambda: (question.op.mistakes | ops.further(question.op)).items()),
         lambda: of_a_part(question, got, lambda: next(general.stages(question))),
         lambda: chain.from_iterable(read.hypotheses(question, got) for read in (indices, masks, distances)),
+        lambda: factors.hypotheses(question, got),
         lambda: chain(weightings.hypotheses(question), weightings.in_16_bits(question, got)),
         lambda: chain(chain.from_iterable(waves.stages(question, got)), *phases.far_positions(question, got)),
     ):

@@ -81,6 +81,18 @@ def by_heads(q, k, v, mask):
     return softmax(np.where(mask, q @ k.swapaxes(2, 3) * np.resize([0.25, 1.0], (q.shape[1], 1, 1)), -np.inf)) @ v
 
 
+def by_log_n(x, p):
+    return turned(x, p[:, None]) * np.maximum(1, np.log(p + 1) / np.log(2048))[:, None, :, None]
+
+
+def padded_state(k, v, decays, state):
+    return op("retention.remember").spec(k, v, decays, state) * decays[:, None, None] ** (-k.shape[2] % 16)
+
+
+def linear_mean(q, k, v, positions):
+    return op("linear_attention.attend").spec(q, k, v, positions, **ROPE | {"dim": 6}) / np.arange(1, q.shape[2] + 1)[:, None]
+
+
 SCALE = {"scale": 0.25}
 CASES = [  # what is asked, a function with a mistake, and the name
     ("rope.rotate", ROPE, lambda x, p: turned(x, p[:, None] + np.arange(x.shape[1])[:, None]), "positions_of_vectors"),
@@ -97,6 +109,9 @@ CASES = [  # what is asked, a function with a mistake, and the name
     ("axes.rotate", AXES, by_features, "axes_of_features"),
     ("attention.attend", SCALE, by_heads, "scale_ignored (head 1)"),
     ("axes.rotate", AXES, two_layouts, "tables_alone_right"),
+    ("rope.rotate", ROPE, by_log_n, "result times max(1, ln(p + 1) / ln 2048)"),
+    ("retention.remember", {}, padded_state, "result times decays^9 (padding to 16)"),
+    ("linear_attention.attend", ROPE | {"dim": 6}, linear_mean, "result times (p + 1)^-1"),
 ]
 
 
