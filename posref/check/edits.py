@@ -27,6 +27,7 @@ from posref.ops.common import CHUNKS, rounded, wrapped
 from posref.ops.variation import steps, varied
 
 LEAST = 3  # different wrong numbers: fewer are met by some edit, whatever the cause
+PARTS = ("part",)  # edits that put a part of an expression in its place
 MARKS = 12  # wrong entries of a mask, which have one bit each
 SHORT = 12  # letters of what says nothing without what stands around it, nor does any name
 MOST, STEPS = 2**25, 2**17  # elements of all answers, 2^13 each at least; rows, each a step of a loop where a state is carried
@@ -79,16 +80,19 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
     wrong = ratios(got, right, question.tolerance[question.models[-1]]) > 1
     marks, whole = np.isin(right, (0, 1)).all(), question.kind in "iu"
     values = np.unique((got - whole * right)[wrong])  # whole numbers that are all off by one number show that number alone
-    if wrong.sum() < MARKS if marks else len(values) < LEAST:
+    few = len(values) < LEAST and not marks
+    if (few or marks) and (wrong.sum() < MARKS or (few and (wrong.all() or not whole))):
         return
     arrays = (x for x in (right, *question.a.values()) if isinstance(x, np.ndarray))
     rows = max((x.shape[-2] for x in arrays if x.ndim > 1), default=1)
-    few = min(MOST // max(right.size, 2**13), STEPS // max(rows, 1))
+    most = min(MOST // max(right.size, 2**13), STEPS // max(rows, 1))
     coarse = any((rounded(got, bits) == got).all() for bits in FEW_BITS["rounded"])
     ways = tuple(FEW_BITS)[: 2 - coarse]  # a result in few bits says nothing of a step
     spec, sizes = question.op.spec, _sizes(question.a, wrong)
-    all_of = every(spec, question.a, sizes), in_few_bits(spec, question.a, ways)
-    tried = chain.from_iterable(islice(each, few) for each in all_of)
+    all_of = [every(spec, question.a, sizes), in_few_bits(spec, question.a, ways)]
+    if few:  # there are so few parts that none fits by chance
+        all_of = [_of_bodies(spec, question.a, PARTS)]
+    tried = chain.from_iterable(islice(each, most) for each in all_of)
     near = (each for each in tried if _explains(question, got, each))
     found = first_that_fits(question, got, near)
     question.cut = not found and any(next(each, None) for each in all_of)
@@ -204,7 +208,8 @@ def edits(
         if among is not None and number not in among:
             continue
         before = ast.unparse(shown)
-        for other in _stored_in_few_bits(node, ways) if ways else _instead(node, names):
+        beside = {each.id for each in ast.walk(definition.body[i]) if isinstance(each, ast.Name) and each.id in names}
+        for other in _replaced_by(node, ways) if ways else chain(_instead(node, names), _with_a_factor(node, beside)):
             _put(holder, key, ast.fix_missing_locations(other))
             text = ast.unparse(definition.body[i])
             if text != texts[i] and (i, text) not in found:
@@ -303,9 +308,18 @@ def _instead(node: ast.expr, names: dict[str, ast.expr | None]) -> Iterator[ast.
         yield _Renamed(exchanged).visit(copy.deepcopy(node))
 
 
-def _stored_in_few_bits(node: ast.expr, ways: tuple[str, ...]) -> Iterator[ast.expr]:
-    """The result of an operator or a call, stored as a float of 16 bits or as an integer of 8 or 16 bits."""
-    if isinstance(node, ast.BinOp | ast.Call):
+def _with_a_factor(node: ast.expr, names: Collection[str]) -> Iterator[ast.expr]:
+    """A constant multiplied or divided by one of the names beside it: a factor that belongs to it is dropped elsewhere."""
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float) and node.value:
+        yield from (ast.BinOp(node, op(), ast.Name(name, ast.Load())) for name in sorted(names) for op in (ast.Mult, ast.Div))
+
+
+def _replaced_by(node: ast.expr, ways: tuple[str, ...]) -> Iterator[ast.expr]:
+    """One side of an operator in its place; or the result of an operator or a call, stored as a float of 16 bits or as an
+    integer of 8 or 16 bits."""
+    if ways == PARTS:
+        yield from (node.left, node.right) if isinstance(node, ast.BinOp) else ()
+    elif isinstance(node, ast.BinOp | ast.Call):
         each = ((way, bits) for way in ways for bits in FEW_BITS[way])
         yield from (ast.Call(ast.Name(way, ast.Load()), [node, ast.Constant(bits)], []) for way, bits in each)
 

@@ -26,9 +26,12 @@ MOST = 16  # times as large: what counts heads, rows or steps takes its time
 Change = dict[str, Any]
 
 
-def hypotheses(question: Question) -> Iterator[Named]:
-    """The op with one setting changed, with half of the rows of its tables, or with such a half and a setting halved."""
-    a, shape = question.a, question.right.shape
+def hypotheses(question: Question, shape: tuple[int, ...] = ()) -> Iterator[Named]:
+    """The op with one setting changed, with half of the rows of its tables, or with such a half and a setting halved.
+
+    Answers have the shape asked for, or `shape`, that of an output.
+    """
+    a, shape = question.a, shape or question.right.shape
     changes = [(words, {name: value}) for name in _defaults(question.op) for words, value in instead(name, a, question.op)]
     yield from (_mistake(words, words, change, shape) for words, change in changes)
     for words, bug, tables in _halves(a):
@@ -47,13 +50,13 @@ def exchanged(question: Question) -> Iterator[Named]:
             yield _mistake(words, words, {one: whole[other], other: whole[one]}, question.right.shape)
 
 
-def neighbors(question: Question) -> Iterator[Named]:
+def neighbors(question: Question, shape: tuple[int, ...] = ()) -> Iterator[Named]:
     """Each integer setting plus or minus 1, or plus or minus another one. More distant numbers would fit few bits by chance."""
     whole = {name: question.a[name] for name in _defaults(question.op) if type(question.a.get(name)) is int}
     for name, value in whole.items():
         sums = (value + sign * more for other, more in whole.items() if other != name for sign in (1, -1))
         for number in dict.fromkeys((value - 1, value + 1, *sums)):
-            yield _mistake(f"{name} {number}", f"{name} {number}", {name: number}, question.right.shape)
+            yield _mistake(f"{name} {number}", f"{name} {number}", {name: number}, shape or question.right.shape)
 
 
 def _defaults(op: ops.Op) -> dict[str, Any]:

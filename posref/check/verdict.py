@@ -70,7 +70,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
     """
     if not _same_shape(report, question, got):
         if got.any():  # zeros of another shape are no mistake's
-            _named(report, question, question.ask(got, lambda question, got: [general.arrangements(question, got)]))
+            _named(report, question, question.ask(got, _of_another_shape))
         return False
     if _additive(report, question, got):
         part = Report(report.subject)
@@ -192,6 +192,11 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         else:
             report.failed("weights", words)
     return False
+
+
+def _of_another_shape(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
+    yield general.arrangements(question, got)
+    yield chain(other_settings.neighbors(question, got.shape), other_settings.hypotheses(question, got.shape))
 
 
 def decided(report: Report, question: Question) -> bool:

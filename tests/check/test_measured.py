@@ -253,7 +253,19 @@ def grid(height, width, more):
     return more + np.stack(np.meshgrid(np.arange(height), np.arange(width), indexing="ij"), axis=-1).reshape(-1, 2)
 
 
+def slots(n, sinks, window):
+    kept = np.r_[:sinks, n - window + sinks : n]
+    return np.stack([kept, np.arange(len(kept))])
+
+
+def other_shift(i, j):
+    offset = j[None] - i[:, None]
+    return np.where(offset > -10, offset, j[None] // 4 - (i[:, None] // 4 + 2))
+
+
 GENERATED = {"convention": "generate"}
+SELF_EXTEND = {"group": 4, "window": 10, "phase": "decode"}
+WARM = {"amount": 0.1, "length": 8192, "convention": "llama4"}
 NUMBERS = [
     ("position_ids.padded", {}, partial(counted, filler=50256), "for all tokens; padding alone has 50256 instead of 0"),
     (
@@ -288,6 +300,9 @@ NUMBERS = [
         lambda positions: waves(0 * positions + 7, FALLING),
         "positions 7 instead of 0; 21 of 21 differ: 7 for all",
     ),
+    ("position_ids.streaming", {"n": 40, "sinks": 4, "window": 16}, slots, "with window=12; you asked for window=16"),
+    ("position_ids.self_extend", SELF_EXTEND, other_shift, "`window // group` for `window - window // group`"),
+    ("position_ids.temperature", WARM, lambda p: 0.1 * (1 + np.log(1 + (p + 1) // 8192)), "with `1 * amount + amount * np.log"),
 ]
 
 
