@@ -167,8 +167,21 @@ def _plain(measured: float, known: dict[str, float], digits: tuple[int, ...] = D
     """What a measured factor may be: a known factor, or the number in few digits."""
     yield from (each for each in known.items() if abs(each[1] - measured) <= 2.0**-6 * abs(measured))
     for number in _rounded(measured, digits):
+        if number == float(f"{measured:.6g}"):
+            yield from ratio(measured)
         if f"{number:.6g}" not in ("0", "1") and abs(number - measured) <= 2.0**-8 * abs(measured):
             yield f"{number:g}{_dropout(number)}", number
+
+
+def ratio(number: float) -> list[tuple[str, float]]:
+    """The ratio n / (n + 1) or n / (n - 1) of whole numbers that is nearest to a number near 1, with its words.
+
+    >>> ratio(1.001001)
+    [('1000/999', 1.001001001001001)]
+    """
+    n = round(number / (1 - number)) if 2.0**-14 < abs(1 - number) < 1 / 8 else 0
+    near = n not in (0, -1) and abs(n / (n + 1) - number) < 2.0**-20
+    return [(f"{abs(n)}/{abs(n + 1)}", n / (n + 1))] if near else []
 
 
 def _dropout(factor: float) -> str:

@@ -95,9 +95,9 @@ def _one_more(p: Any) -> Any:
     return np.concatenate([_moved(-1, 0, 0)(p), p[..., :1] * 0 + 1], axis=-1)
 
 
-def _normed(x: Any, mean: bool) -> Any:
+def _normed(x: Any, mean: bool, eps: float = 0.0) -> Any:
     squares = (x * x).sum(axis=-1, keepdims=True)
-    return x / (squares / x.shape[-1] if mean else squares) ** 0.5
+    return x / ((squares / x.shape[-1] if mean else squares) + eps) ** 0.5
 
 
 def _standardized(x: Any) -> Any:
@@ -176,6 +176,13 @@ REAL |= {
     name: (change, f"go through {name.replace('_', ' ')}", "Apply an activation only where the contract has one.")
     for name, change in ACTIVATIONS.items()
 }
+TOGETHER = {"f": {name: REAL[name] for name in ("of_length_1", "of_mean_square_1", *ACTIVATIONS)}}  # done to queries and keys
+WITH_EPS = {
+    f"{name}_eps_{eps:g}": (partial(_normed, mean="mean" in name, eps=eps), f"{words}, with eps {eps:g} in the root", remedy)
+    for name, (_, words, remedy) in [*REAL.items()]
+    for eps in (1e-6, 1e-5)
+    if name in ("of_length_1", "of_mean_square_1")
+}
 TRUTH: dict[str, tuple[Change, str, str]] = {
     "inverted": (np.logical_not, "have True and False exchanged", "Invert it."),
     "padded_left": (lambda x: np.sort(x, axis=-1), "are read as if all padding stood on the left", PLACES),
@@ -193,6 +200,9 @@ def stages(question: Question, got: np.ndarray | None = None) -> Iterator[Iterat
     yield _numbers(question, got, arrays, groups)
     axes = (each for each in _axes(question, got, arrays) if not _grown(a, each[1]))
     yield chain(axes, fitted.along_heads(question, groups), _band(question, got), _of_a_sum(question))
+    normed = [("q_and_k", ["q", "k"])] * ({"q", "k"} <= arrays.keys()) + groups  # by other eps of which none may be told apart
+    every = (each for called, names in normed for each in _changed(called, names, arrays[names[0]], {"f": WITH_EPS}))
+    yield iter(every if got is None else fitted.first_that_fits(question, got, every))
     if got is None or in_several_places(question, got):
         yield (each for called, names in groups for each in _changed(called, names, arrays[names[0]], AT_ENDS))
     if question.right.ndim > 1 and question.kind in "iu":
@@ -252,6 +262,7 @@ def _numbers(
         if got is None or (answer is not None and answer.shape == got.shape and fitted.explains(question, got, answer, CLOSE)):
             yield limit
     yield from (each for called, names in groups for each in _changed(called, names, arrays[names[0]], CHANGES))
+    yield from _changed("q_and_k", ["q", "k"], arrays["q"], TOGETHER) if {"q", "k"} <= arrays.keys() else ()
     for one, other in combinations(arrays, 2):
         if arrays[one].shape == arrays[other].shape and arrays[one].dtype == arrays[other].dtype and "positions" not in one:
             for taken, place in ((one, other), (other, one)):
@@ -327,7 +338,9 @@ def _changed(called: str, names: list[str], value: np.ndarray, kinds: dict[str, 
     """The changes for numbers of this dtype, made in all of these arrays together."""
     for change, (changed, words, remedy) in kinds.get(value.dtype.kind, {}).items():
         wrong = changing(changed, *names)
-        yield _mistake(f"{called}_{change}", wrong, f"{called.replace('all_', 'all ')} {words}", remedy)
+        yield _mistake(
+            f"{called}_{change}", wrong, f"{called.replace('all_', 'all ').replace('_and_', ' and ')} {words}", remedy
+        )
 
 
 def _at_limits(question: Question, got: np.ndarray) -> bool:
@@ -585,6 +598,12 @@ def _positions(question: Question, arrays: dict[str, np.ndarray], truth: bool) -
                     f"{name} are too {side} by {size}, {words}, against the others",
                     "Count queries and keys from the same start.",
                 )
+    slots = {size: name for name, size in question.a.items() if type(size) is int and size > 1 and not name.startswith("n_")}
+    for some in (names, *([name] for name in names if len(names) == 2)):
+        for size, setting in slots.items() if names else ():
+            bug = f"{' and '.join(some)} are taken modulo {size}, {setting}, as the slots of a ring buffer are"
+            wrong = changing(partial(_modulo, size), *some)
+            yield _mistake(f"{'_and_'.join(some)}_modulo_{size}", wrong, bug, "Compare positions, not the slots of the cache.")
     for start in names if len(names) == 2 else ():
         first = using(**{name: lambda a, n=name, s=start: a[n] - a[s][..., :1] for name in names})
         yield _mistake(
@@ -628,6 +647,10 @@ READ_AS_ONE: dict[str, tuple[Change, str]] = {  # of each place (axes,)
         "its coordinate less that of axis 0, which alone is as given",
     ),
 }
+
+
+def _modulo(size: int, p: Any) -> Any:
+    return p % size
 
 
 def _length(name: str, a: Arguments) -> int:

@@ -93,6 +93,16 @@ def linear_mean(q, k, v, positions):
     return op("linear_attention.attend").spec(q, k, v, positions, **ROPE | {"dim": 6}) / np.arange(1, q.shape[2] + 1)[:, None]
 
 
+def normed(q, k, v, mask):
+    q, k = (x / np.sqrt((x * x).sum(axis=-1, keepdims=True, dtype=float) + 1e-6) for x in (q, k))
+    return softmax(np.where(mask, q @ k.swapaxes(2, 3) / 4, -np.inf)) @ v
+
+
+def ring(i, j):
+    apart = i[:, :, None] % 4 - j[:, None] % 4
+    return (apart >= 0) & (apart < 4)
+
+
 SCALE = {"scale": 0.25}
 CASES = [  # what is asked, a function with a mistake, and the name
     ("rope.rotate", ROPE, lambda x, p: turned(x, p[:, None] + np.arange(x.shape[1])[:, None]), "positions_of_vectors"),
@@ -112,6 +122,9 @@ CASES = [  # what is asked, a function with a mistake, and the name
     ("rope.rotate", ROPE, by_log_n, "result times max(1, ln(p + 1) / ln 2048)"),
     ("retention.remember", {}, padded_state, "result times decays^9 (padding to 16)"),
     ("linear_attention.attend", ROPE | {"dim": 6}, linear_mean, "result times (p + 1)^-1"),
+    ("attention.attend", SCALE, normed, "q_and_k_of_length_1"),
+    ("attention.window_mask", {"width": 4, "causal": True}, ring, "query_positions_and_key_positions_modulo_4"),
+    ("sinusoidal.encode", SINES, lambda p: waves(p * 0.999, FALLING), "linear_scaling 1.001001"),
 ]
 
 

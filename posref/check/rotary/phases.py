@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from posref import ops
-from posref.check import edits
+from posref.check import edits, fitted
 from posref.check.call import Caller, Misbehaved
 from posref.check.engine import NO_ANSWER, Named, Question, together
 from posref.check.ranged import ALL_MODELS, growth
@@ -380,8 +380,9 @@ def _laws(question: Question, base: Base, fit: Fit, exact: Fit, turning: Any = N
     yield [named for each in _derived(exact.frequencies, theirs, turning) for named in base.plus(*each).named()]
     for digits in DIGITS:
         starts = [base]
-        if abs(factor - 1) > 1e-3 and slope > 0 and (len(theirs) >= MANY or abs(slope - 1) < 1e-3):
-            starts.append(base.plus(*_scaled(float(f"{1 / factor:.{digits}g}"), question)))
+        if abs(factor - 1) > 1e-4 and slope > 0 and (len(theirs) >= MANY or abs(slope - 1) < 1e-3):
+            divisors = [float(f"{1 / factor:.{digits}g}"), *(n for _, n in fitted.ratio(1 / factor) if digits == 4)]
+            starts += [base.plus(*_scaled(divisor, question)) for divisor in divisors]
         laws = [_other_law(number, width, a) for number, width in _bases_over(a, slope, turning, digits)]
         others = [[start.plus(*law) for start in starts] for law in laws if law]
         scaled = [base.plus(*_schedule(each)) for each in _known_schedules(a, theirs, turning, digits)]
@@ -684,8 +685,10 @@ def _scaled(factor: float, question: Question) -> Named:
     argument = "positions" if "positions" in question.a else "result"
     twice = " (or the rotation applied twice)" if factor == 0.5 else ""
     wrong: Any = using(positions=lambda a: a.positions / factor) if argument == "positions" else lambda f, a: f(**a) / factor
-    bug = f"frequencies or positions {f'divided by {factor:g}' if factor > 0.4 else f'multiplied by {1 / factor:g}'}{twice}"
-    return f"linear_scaling {factor:g}", _mistake(wrong, bug, "Remove the linear scaling, or ask for it.")
+    said = "".join(f" = {words}" for words, number in fitted.ratio(factor) if number == factor)
+    changed = f"divided by {factor:.9g}" if factor > 0.4 else f"multiplied by {1 / factor:g}"
+    bug = f"frequencies or positions {changed}{said}{twice}"
+    return f"linear_scaling {factor:.9g}", _mistake(wrong, bug, "Remove the linear scaling, or ask for it.")
 
 
 def _other_law(number: float, width: int, a: Arguments) -> Named | None:
