@@ -93,6 +93,12 @@ def linear_mean(q, k, v, positions):
     return op("linear_attention.attend").spec(q, k, v, positions, **ROPE | {"dim": 6}) / np.arange(1, q.shape[2] + 1)[:, None]
 
 
+def by_the_first_axis(x, coordinates):
+    angle = np.float64(coordinates).repeat(4, axis=1) * np.tile(FALLING[:4], 2)
+    a, b = np.split(x, 2, axis=-1)
+    return np.concatenate([a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)], axis=-1)
+
+
 def normed(q, k, v, mask):
     q, k = (x / np.sqrt((x * x).sum(axis=-1, keepdims=True, dtype=float) + 1e-6) for x in (q, k))
     return softmax(np.where(mask, q @ k.swapaxes(2, 3) / 4, -np.inf)) @ v
@@ -122,6 +128,7 @@ CASES = [  # what is asked, a function with a mistake, and the name
     ("rope.rotate", ROPE, by_log_n, "result times max(1, ln(p + 1) / ln 2048)"),
     ("retention.remember", {}, padded_state, "result times decays^9 (padding to 16)"),
     ("linear_attention.attend", ROPE | {"dim": 6}, linear_mean, "result times (p + 1)^-1"),
+    ("axes.rotate", AXES, by_the_first_axis, "axis_1_by_the_frequencies_of_axis_0"),
     ("attention.attend", SCALE, normed, "q_and_k_of_length_1"),
     ("attention.window_mask", {"width": 4, "causal": True}, ring, "query_positions_and_key_positions_modulo_4"),
     ("sinusoidal.encode", SINES, lambda p: waves(p * 0.999, FALLING), "linear_scaling 1.001001"),
@@ -274,6 +281,14 @@ def slots(n, sinks, window):
 def other_shift(i, j):
     offset = j[None] - i[:, None]
     return np.where(offset > -10, offset, j[None] // 4 - (i[:, None] // 4 + 2))
+
+
+def test_what_holds_in_some_calls_alone_is_said_with_them():
+    """The magnitude is left out of short texts; the first call has long ones."""
+    far = lambda x, p: turned(x, p[:, None]) * (1.2 if p.max() > 4096 else 1)  # noqa: E731
+    report = check(far, "rope.rotate", magnitude=1.2, **ROPE)
+    assert "magnitude=1; you asked for magnitude=1.2" in str(report)
+    assert "this holds in the call with shape" in str(report)
 
 
 GENERATED = {"convention": "generate"}

@@ -1,6 +1,7 @@
 """Sections: which axis each pair reads, and how fast time runs, in an output that no mistake of the list explains."""
 
-from itertools import groupby
+from collections.abc import Iterator
+from itertools import groupby, permutations
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,11 @@ def stage(question: Question, got: np.ndarray) -> list[Named]:
         found = [("other_axes", Mistake(using(axis=read), words, effect, remedy, kind="positions"))]
     if asked.max() > 0 and read is None:
         found = _of_features(question, got)
+    w = rope.frequencies(a.dim, a.base) if a.frequencies is None else a.frequencies
+    found += _of_the_other_axis(w, asked) if a.order is None else ()
     head = a.x.shape[-1]
     if head == a.dim:
         return found
-    w = rope.frequencies(a.dim, a.base) if a.frequencies is None else a.frequencies
     if a.order is None and len(w) > 1 and (w > 0).all():
         pairs, ratio = np.arange(head // 2), w[1] / w[0]
         for name, theta in (
@@ -43,6 +45,19 @@ def stage(question: Question, got: np.ndarray) -> list[Named]:
                 bug = f"{ROPE[name].bug}; the pairs read the axes {_runs(read[theta > 0])}"
                 found.append((name, ROPE[name]._replace(wrong=using(**change, axis=read), bug=bug)))
     return [*found, *((name, ROPE[name]) for name in ("tail_rotated", "tail_zeroed"))]
+
+
+def _of_the_other_axis(w: np.ndarray, asked: np.ndarray) -> Iterator[Named]:
+    """The pairs of one axis turn by the frequencies of the pairs of another axis with as many."""
+    for one, other in permutations(range(asked.max() + 1), 2):
+        if (asked == one).sum() == (asked == other).sum() and (used := np.copy(w))[asked == one].size:
+            used[asked == one] = w[asked == other]
+            bug, remedy = (
+                f"axis {one} turns by the frequencies of axis {other}",
+                "Give each axis the frequencies of its own pairs.",
+            )
+            mistake = Mistake(using(frequencies=used), bug, "Right where that axis is at 0.", remedy, kind="base")
+            yield f"axis_{one}_by_the_frequencies_of_axis_{other}", mistake
 
 
 def _of_features(question: Question, got: np.ndarray) -> list[Named]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
@@ -84,7 +85,18 @@ def answered_rightly(
     if len(part.diagnosis) > 1:
         hidden = unseen(report, first)
         keep_alone(part, [finding.name for finding in part.diagnosis if finding.name in hidden])
+    part.diagnosis = [_under_its_condition(finding, name, first, question) for finding in part.diagnosis]
     return right or failed(report, name, part)
+
+
+def _under_its_condition(finding: Finding, name: str, first: engine.Question, question: engine.Question) -> Finding:
+    """What was found, with the calls where it holds if the first call, which was right, would have shown it too."""
+    mistake = question.claimed.get(finding.name)
+    if mistake is None or not first.distinguishes(finding.name, mistake.wrong):
+        return finding
+    here, there = (f" (positions up to {last})" if (last := last_position(each.a)) else "" for each in (question, first))
+    words = f"; this holds in the call with {name}{here}, and the first call{there} is right"
+    return replace(finding, sentence=finding.sentence + words)
 
 
 def overflow(report: Report, caller: Caller, question: engine.Question, got: np.ndarray) -> None:
