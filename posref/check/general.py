@@ -176,12 +176,12 @@ REAL |= {
     name: (change, f"go through {name.replace('_', ' ')}", "Apply an activation only where the contract has one.")
     for name, change in ACTIVATIONS.items()
 }
-TOGETHER = {"f": {name: REAL[name] for name in ("of_length_1", "of_mean_square_1", *ACTIVATIONS)}}  # done to queries and keys
+NORMS = "of_length_1", "of_mean_square_1"
+TOGETHER = {"f": {name: REAL[name] for name in (*NORMS, *ACTIVATIONS)}}  # what is done to queries and keys
 WITH_EPS = {
-    f"{name}_eps_{eps:g}": (partial(_normed, mean="mean" in name, eps=eps), f"{words}, with eps {eps:g} in the root", remedy)
-    for name, (_, words, remedy) in [*REAL.items()]
+    f"{name}_eps_{eps:g}": (partial(_normed, mean="mean" in name, eps=eps), f"{REAL[name][1]}, with eps {eps:g}", REAL[name][2])
+    for name in NORMS
     for eps in (1e-6, 1e-5)
-    if name in ("of_length_1", "of_mean_square_1")
 }
 TRUTH: dict[str, tuple[Change, str, str]] = {
     "inverted": (np.logical_not, "have True and False exchanged", "Invert it."),
@@ -200,7 +200,8 @@ def stages(question: Question, got: np.ndarray | None = None) -> Iterator[Iterat
     yield _numbers(question, got, arrays, groups)
     axes = (each for each in _axes(question, got, arrays) if not _grown(a, each[1]))
     yield chain(axes, fitted.along_heads(question, groups), _band(question, got), _of_a_sum(question))
-    normed = [("q_and_k", ["q", "k"])] * ({"q", "k"} <= arrays.keys()) + groups  # by other eps of which none may be told apart
+    # eps comes later: beside large numbers nothing tells one eps from none
+    normed = [("q_and_k", ["q", "k"])] * ({"q", "k"} <= arrays.keys()) + groups
     every = (each for called, names in normed for each in _changed(called, names, arrays[names[0]], {"f": WITH_EPS}))
     yield iter(every if got is None else fitted.first_that_fits(question, got, every))
     if got is None or in_several_places(question, got):
@@ -338,9 +339,8 @@ def _changed(called: str, names: list[str], value: np.ndarray, kinds: dict[str, 
     """The changes for numbers of this dtype, made in all of these arrays together."""
     for change, (changed, words, remedy) in kinds.get(value.dtype.kind, {}).items():
         wrong = changing(changed, *names)
-        yield _mistake(
-            f"{called}_{change}", wrong, f"{called.replace('all_', 'all ').replace('_and_', ' and ')} {words}", remedy
-        )
+        said = called.replace("all_", "all ").replace("_and_", " and ")
+        yield _mistake(f"{called}_{change}", wrong, f"{said} {words}", remedy)
 
 
 def _at_limits(question: Question, got: np.ndarray) -> bool:

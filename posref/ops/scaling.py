@@ -369,10 +369,10 @@ FURTHER = {
         Compute the edges of the ramp with rope_theta."""),
     **{
         f"range_of_{widths}_widths": Mistake(_range(widths=widths), only="yarn yarn_tables").words(f"""
-            the edges of the ramp are computed with {widths} times the width that turns, such as the width of a whole head
+            the edges of the ramp are computed with {widths} times the width that turns, such as that {cause}
             Frequencies in the ramp are off, and pairs that are to be divided are kept.
             Compute the edges of the ramp with the number of features that turn.""")
-        for widths in (2, 3, 4)
+        for widths, cause in ((2, "of features for pairs, or of a whole head"), (3, "of a whole head"), (4, "of a whole head"))
     },
     "betas_for_each_other": Mistake(
         both(

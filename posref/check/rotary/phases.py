@@ -43,6 +43,9 @@ MAGNITUDE = (
 SCALED = "A ratio that rises from 1 to a constant is a scaling for long context (Llama 3, YaRN): ask for it or remove it."
 COMPARE = "Compare your frequencies with those asked for: base, rotated width, and the factors and lengths of the schedule."
 FAST = "Print your frequencies: they fall from 1 to about 1/base; no list that grows, and no base below 0, does so."
+OWN = "Give pair t the frequency t: compare how many pairs one thread or vector holds."
+WIDE = "Compute frequencies in float32: base^(-2t/dim) for each pair, then convert."
+ONE_BASE = "Make all frequencies of the schedule from one base."
 GROUPS = (2, 4, 8, 16)  # of pairs, as one thread or vector may hold
 NARROW = "bfloat16", "float16"
 FACTORS = (2, 4, 8, 16, 32, 40, 64, 128)  # of scalings of released models
@@ -397,33 +400,33 @@ def _laws(question: Question, base: Base, fit: Fit, exact: Fit, turning: Any = N
 
 def _derived(asked: np.ndarray, used: np.ndarray, turning: Any) -> Iterator[Named]:
     """Laws that take another frequency of those asked for, a rounded ratio, or another base for one part of a schedule."""
-    remedies = (
-        "Give pair t the frequency t: compare how many pairs one thread or vector holds.",
-        "Compute frequencies in float32: base^(-2t/dim) for each pair, then convert.",
-        "Make all frequencies of the schedule from one base.",
-    )
-    for name, made, bug, which in _laws_of(asked, used) if len(asked) >= 8 and (turning is None or turning.all()) else ():
+    for name, made, bug, remedy in _laws_of(asked, used) if len(asked) >= 8 and (turning is None or turning.all()) else ():
         if np.allclose(made, used, rtol=1e-3, atol=0) and not np.array_equal(made, asked):
             times = partial(np.multiply, made / asked)
             wrong = result(times) if turning is None else using(frequencies=made)
-            yield name, _mistake(wrong, bug, remedies[which], "base")
+            yield name, _mistake(wrong, bug, remedy, "base")
 
 
-def _laws_of(asked: np.ndarray, used: np.ndarray) -> Iterator[tuple[str, np.ndarray, str, int]]:
+def _laws_of(asked: np.ndarray, used: np.ndarray) -> Iterator[tuple[str, np.ndarray, str, str]]:
     n, t, ratio = len(asked), np.arange(len(asked)), asked[1] / asked[0]
-    for g in GROUPS:
+    for g in (each for each in GROUPS if 2 * each <= n):
         bug = f"each group of {g} pairs has the frequency of its first"
-        yield f"frequencies_in_groups_of_{g}", asked[t // g * g], bug, 0
+        yield f"frequencies_in_groups_of_{g}", asked[t // g * g], bug, OWN
         if n % g == 0:
-            yield f"first_{n // g}_frequencies_again", asked[t % (n // g)], f"pair t has the frequency of pair t % {n // g}", 0
+            yield (
+                f"first_{n // g}_frequencies_again",
+                asked[t % (n // g)],
+                f"pair t has the frequency of pair t % {n // g}",
+                OWN,
+            )
     for dtype in NARROW if np.allclose(asked[1:] / asked[:-1], ratio, rtol=1e-6) else ():
         held = round_to(np.full(n, ratio), dtype)
         bug = f"frequencies are powers of their ratio {ratio:.6g}, held in {dtype} as {held[0]:.10g}"
-        yield f"ratio_in_{dtype}", asked[0] * held**t, bug, 1
+        yield f"ratio_in_{dtype}", asked[0] * held**t, bug, WIDE
         products = np.append(asked[0], held[1:])
         for i in range(1, n):
             products[i] = round_to(products[i - 1 : i] * held[i], dtype)[0]
-        yield f"products_in_{dtype}", products, f"{bug}; each product is held in {dtype} too", 1
+        yield f"products_in_{dtype}", products, f"{bug}; each product is held in {dtype} too", WIDE
     for part, own, rest, factor in schedules.parts(asked):
         some = own > 0.1 * own.max()
         some[0] = False  # the same for any base
@@ -434,7 +437,7 @@ def _laws_of(asked: np.ndarray, used: np.ndarray) -> Iterator[tuple[str, np.ndar
         numbers |= {float(f"{measured:.{digits}g}"): "" for digits in DIGITS[:3] if np.isfinite(measured)}
         for base, words in numbers.items() if some.sum() >= MANY else ():
             bug = f"the frequencies that the schedule {part} have base {base:.6g}{words}; the others have base {plain:.6g}"
-            yield f"base_{base:.6g}_where_the_schedule_{part}", own * base ** (-t / n) + rest, bug, 2
+            yield f"base_{base:.6g}_where_the_schedule_{part}", own * base ** (-t / n) + rest, bug, ONE_BASE
 
 
 def _bases_over(a: Arguments, slope: float, turning: Any, digits: int) -> Iterator[tuple[float, int]]:

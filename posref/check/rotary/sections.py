@@ -49,13 +49,11 @@ def stage(question: Question, got: np.ndarray) -> list[Named]:
 
 def _of_the_other_axis(w: np.ndarray, asked: np.ndarray) -> Iterator[Named]:
     """The pairs of one axis turn by the frequencies of the pairs of another axis with as many."""
+    remedy = "Give each axis the frequencies of its own pairs."
     for one, other in permutations(range(asked.max() + 1), 2):
-        if (asked == one).sum() == (asked == other).sum() and (used := np.copy(w))[asked == one].size:
+        if (asked == one).sum() == (asked == other).sum():
+            used, bug = w.copy(), f"axis {one} turns by the frequencies of axis {other}"
             used[asked == one] = w[asked == other]
-            bug, remedy = (
-                f"axis {one} turns by the frequencies of axis {other}",
-                "Give each axis the frequencies of its own pairs.",
-            )
             mistake = Mistake(using(frequencies=used), bug, "Right where that axis is at 0.", remedy, kind="base")
             yield f"axis_{one}_by_the_frequencies_of_axis_{other}", mistake
 
