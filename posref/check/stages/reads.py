@@ -27,20 +27,26 @@ def other_reads(report: Report, caller: Caller, question: engine.Question, got: 
 
     Of several such parts (a row, a head, a feature) that one is reported whose right numbers depend on the fewest entries.
     """
-    answers: tuple[tuple[Answer, np.ndarray], ...] = (
-        (lambda a: np.reshape(caller(a), got.shape), got),
-        (lambda a: np.asarray(question.op.spec(**a), dtype=float), question.right),
-    )
+
+    def ours(a: Arguments) -> np.ndarray:
+        return np.asarray(question.op.spec(**a), dtype=float)
+
+    def theirs(a: Arguments) -> np.ndarray:
+        """The output; where it has no meaning in one of the two calls, it changes as the right one does."""
+        y, meant = np.reshape(caller(a), got.shape), question.op.meant(question.a) & question.op.meant(a)
+        return y if np.all(meant) else np.where(meant, y, got + ours(a) - question.right)
+
+    answers: tuple[tuple[Answer, np.ndarray], ...] = ((theirs, got), (ours, question.right))
     if got.shape != question.right.shape:
         return
     bound = question.tolerance[question.models[-1]] + SMALL * np.abs(question.right).max(initial=0)
     effects: Effects = {}
     for each in _axes(caller, question):
         with suppress(Misbehaved, *engine.NO_ANSWER):  # not every change makes sense
-            theirs, ours = (_effects(f, question.a, y, bound, *each) for f, y in answers)
-            if (theirs[ours == 0] == BEYOND).any():
-                ours = np.maximum(ours, _elsewhere(answers[1][0], question.a, *each))
-            effects[each] = [theirs, ours]
+            changed, meant = (_effects(f, question.a, y, bound, *each) for f, y in answers)
+            if (changed[meant == 0] == BEYOND).any():
+                meant = np.maximum(meant, _elsewhere(ours, question.a, *each))
+            effects[each] = [changed, meant]
     others = {name for name, _ in effects if question.a[name].dtype.kind in "iub"}
     say(report, names(question), effects, others)
 
