@@ -84,6 +84,23 @@ def _pairs(change):
     return wrong
 
 
+def _turns(axis):
+    return np.arange(len(axis)) % (axis.max() + 1) if (np.diff(axis) >= 0).all() else missing()
+
+
+def _to_the_end(f, a):
+    """Axes in turn for all pairs, where the right ones begin with at least one whole turn."""
+    right = np.array(a.axis) if "axis" in a else f(**a)
+    turn = int((right == 0)[1:].argmax()) + 1
+    if (
+        turn < 2
+        or (right[:turn] != np.arange(turn)).any()
+        or (other := np.arange(len(right)) % turn).tolist() == right.tolist()
+    ):
+        missing()
+    return f(**a | {"axis": other}) if "axis" in a else other
+
+
 def _numbered(order):
     words = f"axes {', '.join(map(str, order))} are read in the place of 0, 1, 2"
     wrong = _pairs(lambda axis: np.array(order)[axis] if axis.max() == 2 else missing())
@@ -270,10 +287,14 @@ FURTHER = {
         each axis has a section of pairs where pairs are dealt to the axes in turn
         Right for text, wrong for images.
         Give pair t the axis that the list of the model says."""),
-    "turns_for_sections": Mistake(_pairs(lambda axis: np.arange(len(axis)) % (axis.max() + 1))).words("""
+    "turns_for_sections": Mistake(_pairs(_turns)).words("""
         pairs are dealt to the axes in turn, one each, where each axis has a section
         Right for text, wrong for images.
         Repeat axis a for the pairs of its section, one axis after the other."""),
+    "turns_to_the_end": Mistake(_to_the_end, only="rotate interleaved_sections").words("""
+        pairs are dealt to the axes in turn to the end: how many pairs each axis has is forgotten
+        Right for text, wrong for images in the last pairs.
+        Deal pairs to an axis only while it has pairs left (mrope_section); later pairs read time, in ggml a fourth stream."""),
     **{f"axes_{''.join(map(str, order))}": _numbered(order) for order in permutations(range(3)) if order not in (DONE, WHOLE)},
     **{f"sections_{''.join(map(str, order))}": _sections(order) for order in permutations(range(3)) if order != WHOLE},
     **{

@@ -406,6 +406,7 @@ ALONE = {  # the only name of a function, what is asked, and the function
     "other_far_positions": ("rope", {"dim": 64, "layout": "half"}, turned_backwards),
     "sums_of_the_mask": ("position_ids.padded", {}, lambda mask: np.cumsum(mask, axis=-1)),
     "turns_for_sections": (*SECTIONS, by_axes((0, 1, 2, 0, 1, 2, 0, 1))),
+    "turns_to_the_end": ("axes.rotate", SECTIONS[1] | {"axis": (0, 1, 0, 1, 0, 0, 0, 0)}, by_axes((0, 1) * 4)),
     "sections_120": (*SECTIONS, by_axes((1, 1, 1, 2, 2, 2, 0, 0))),
     "other_axes": ("axes.rotate", {"dim": 32, "axis": OF_32, "layout": "half"}, by_axes([0] * 6 + [1] * 5 + [2] * 5)),
     "rows_and_columns_exchanged": (

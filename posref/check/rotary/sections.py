@@ -23,6 +23,8 @@ def stage(question: Question, got: np.ndarray) -> list[Named]:
     read = _axes(question, got, a, asked)
     if asked.max() > 0 and read is not None and (read != asked).any():
         words = f"the pairs read the axes {_runs(read)}, one after the other; asked are {_runs(asked)}"
+        t = np.argmax(read != asked)
+        words += f"; pair {t} reads axis {read[t]} instead of {asked[t]}"
         effect, remedy = "Right for text, wrong for images.", "Read mrope_section."
         found = [("other_axes", Mistake(using(axis=read), words, effect, remedy, kind="positions"))]
     if asked.max() > 0 and read is None:
