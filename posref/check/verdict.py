@@ -14,6 +14,7 @@ from posref.check import (
     fitted,
     frameworks,
     general,
+    grids,
     indices,
     masks,
     other_settings,
@@ -56,6 +57,7 @@ COARSE = "So small an error may be rounding: compute in float64; if it is gone, 
 INPUTS = 2.0**-6  # all numbers of the arrays of a question are multiples of it, and numbers of 16 bits
 ON_GRID = "Every number of your output is one of {0}, though its dtype is wider: perhaps a step is held in {0}."
 IN_16_BITS = "All errors are as small as those of 16 bits: perhaps a step is held in bfloat16 or float16."
+STORED = "Keep these numbers in 16 bits or more, or check them before they are stored."
 HIDDEN = -100.0  # added to a score: beside any other key e^-100 is nothing
 MOST_NAMES = 2  # of mistakes that any op can have: of more that fit, each is a guess
 SHORT = {"bfloat16": "bf16", "float16": "f16"}
@@ -156,7 +158,11 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
     found = _read(found, question, got)
     if same and found.fits:  # what leaves this input as it is may not say so
         found = found._replace(fits=(_unchanged(same, got.shape), *found.fits))
-    low, worst = None if found.fits else _grid(question, got, found.model), found.worst
+    grid, once = grids.found(got, question.right, question.tolerance[found.model]) if not found.fits else ("", False)
+    if once:
+        report.found("rounded_to_few_bits", f"your output is the right one, rounded to {grid}", STORED)
+        return False
+    low, worst = None if found.fits or grid else _grid(question, got, found.model), found.worst
     if low is not None:  # what fits as it is needs no rounding to explain it: few or round numbers are on any grid
         found = question.ask(got, stages)
     if low is not None and not found.fits:
@@ -176,12 +182,8 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         judged(part, question, np.where(bad, 0, got), read)
         report.diagnosis += part.diagnosis
         report.advice += [NO_KEY, *part.advice] if part.diagnosis else []
-    if not report.diagnosis and low is not None and (got % INPUTS).any():
-        report.advice.append(ON_GRID.format(low))
-    if not report.diagnosis and worst < ROUNDING:
-        report.advice.append(COARSE)
-    elif not report.diagnosis and _within_16_bits(question, got):
-        report.advice.append(IN_16_BITS)
+    if not report.diagnosis and (low or grid) and (got % INPUTS).any():
+        report.advice.append(ON_GRID.format(low or grid))
     if not report.diagnosis and (words := weights.added(question, got)):
         report.found("bias_added", f"your output is that of right scores to which {words}", weights.REMEDY)
     if not report.diagnosis and (shares := weights.merged(question, got)):
@@ -191,6 +193,10 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
             report.found("parts_merged", sentence, weights.MERGE)
         else:
             report.failed("weights", words)
+    if not report.diagnosis and worst < ROUNDING:
+        report.advice.append(COARSE)
+    elif not report.diagnosis and _within_16_bits(question, got):
+        report.advice.append(IN_16_BITS)
     return False
 
 
@@ -330,8 +336,13 @@ def _grid(question: Question, got: np.ndarray, model: str) -> str | None:
 
 
 def _within_16_bits(question: Question, got: np.ndarray) -> bool:
-    """Whether the output would be right in a 16-bit dtype whose bound still distinguishes the right numbers from others."""
-    if (question.right == np.rint(question.right)).all() or not question.models[-1].startswith(("f32", "f64")):
+    """Whether the output would be right in a 16-bit dtype whose bound still distinguishes the right numbers from others.
+
+    Errors above four units of bfloat16 at the largest number of a row are no rounding, though long sums have wider bounds.
+    """
+    units = 4 * 2.0 ** -BITS["bf16"] * np.abs(question.right).max(axis=-1, keepdims=True, initial=0)
+    whole = (question.right == np.rint(question.right)).all()
+    if whole or not question.models[-1].startswith(("f32", "f64")) or (np.abs(got - question.right) > units).any():
         return False
     narrow = (Question(question.op, question.a, models(dtype, question.a)[-1:], right=question.right) for dtype in SHORT)
     bounds = (bound for each in narrow for bound in each.tolerance.values())

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from posref import ops
-from posref.check import check, implementation
+from posref.check import check, engine, implementation
 from posref.check.ranged import growth
+from posref.check.report import Report
+from posref.check.verdict import judged
 from posref.ops.common import ANGLES_IN_16_BITS, PLACES
 from posref.ops.variation import steps
 from posref.rotary import rope
@@ -193,3 +195,29 @@ def test_every_op_that_takes_cosines_of_positions_has_the_angles_in_16_bits(op):
     for name in ANGLES_IN_16_BITS.keys() & known.keys() if op.name not in WHOLE_OFFSETS else ():
         with np.errstate(invalid="ignore"):  # float16 ends at 65504
             assert known[name].wrong(op.spec, a).shape == np.shape(op.spec(**a)), name
+
+
+def scaled(y, kept, top):
+    peak = y.abs().amax(dim=-1, keepdim=True).clamp(min=1e-9) / top
+    return kept(y / peak) * peak
+
+
+FEW_BITS = {
+    "fp8 (e4m3)": lambda y: y.to(torch.float8_e4m3fn).float(),
+    "fp8 (e5m2)": lambda y: scaled(y, lambda part: part.to(torch.float8_e5m2).float(), 57344),
+    "int8": lambda y: scaled(y, torch.round, 127),
+}
+
+
+@every(own.OPS, name=lambda op: op.name, parts=8)
+def test_the_right_numbers_in_fewer_than_16_bits_are_named(op):
+    a = op.make(**implementation.example(op))
+    right = np.asarray(op.spec(**a))
+    if (
+        right.dtype.kind != "f" or right.ndim < 2 or not np.isfinite(right).all() or np.abs(right).max() > 448
+    ):  # e4m3 ends there
+        return
+    for name, change in FEW_BITS.items():
+        got, report = change(torch.from_numpy(np.float32(right))).double().numpy(), Report(op.name)
+        if len(np.unique(got)) >= 32 and not judged(report, engine.Question(op, a, ("f32",)), got):
+            assert f"the right one, rounded to {name}" in str(report), report
