@@ -277,6 +277,7 @@ GIVEN = HALF | {"frequencies": EXACT["llama3"]}
 SCALED = {"theta": EXACT["llama3"].astype(f32)}
 INTERLEAVED = {"layout": "interleaved"}
 # Names, what is asked, and keywords of `plain` or a function; test_foreign.py has more, each as others wrote it.
+NTK = 1e4 * 4 ** (96 / 94)
 WRONG = [
     ("tiled_tables", HALF, {"tiling": "interleaved"}),
     ("tables_alone_right", HALF, {"layout": "interleaved", "tiling": "half"}),
@@ -294,7 +295,8 @@ WRONG = [
     ("linear_scaling", HALF, positions(lambda p: p / 4)),
     ("rotate_twice", HALF, lambda x, p: plain(plain(x, p), p)),
     ("wrong_base", HALF, {"base": 5e5}),
-    ("wrong_base 12345", HALF, {"base": 12345.0}),
+    ("wrong_base 12346", HALF, {"base": 12346.0}),
+    (f"wrong_base {NTK:.6g}", PART, {"rotary_dim": 24, "base": NTK}),
     ("exponent_doubled", HALF, theta_of(lambda t: 4 * t / 64)),
     ("exponent_shifted", HALF, theta_of(lambda t: 2 * (t + 1) / 64)),
     ("magnitude", HALF, {"tables": lambda cos, sin: (cos * f32(1.138629436), sin * f32(1.138629436))}),
@@ -330,6 +332,8 @@ WRONG = [
     ("positions_clamped 8191", GIVEN, SCALED | positions(lambda p: np.minimum(p, 8191))),
 ]
 SAID = {
+    "wrong_base 12346": "No configuration known here has such a base",
+    f"wrong_base {NTK:.6g}": " = 10000 * 4^(96/94): NTK scaling by 4 over a width of 96",
     "positions_zero": "all positions, or all frequencies, are 0",
     "rotate_twice": "applied twice",
     "tiled_tables": "Not a rotation: norms change.",

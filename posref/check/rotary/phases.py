@@ -9,6 +9,7 @@ positions that were used. Such a hypothesis has to fit like any mistake; of thos
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from fractions import Fraction
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -48,6 +49,8 @@ WIDE = "Compute frequencies in float32: base^(-2t/dim) for each pair, then conve
 ONE_BASE = "Make all frequencies of the schedule from one base."
 GROUPS = (2, 4, 8, 16)  # of pairs, as one thread or vector may hold
 NARROW = "bfloat16", "float16"
+NTK = "Remove the scaling of the base, or make it as configured: base * factor^(dim/(dim-2)), dim the width that turns."
+NO_SUCH_BASE = "No configuration known here has such a base: look for a scaling of the base, or for a ratio that is rounded."
 FACTORS = (2, 4, 8, 16, 32, 40, 64, 128)  # of scalings of released models
 TURNS, FAR = 32, 2**20  # of the slowest pair, and positions, among which a position is looked for
 SURE, ANGLE = 4, 1e-4  # times the least distance, and radians: turns this near are the same to all pairs
@@ -704,7 +707,8 @@ def _other_law(number: float, width: int, a: Arguments) -> Named | None:
     if a.get("frequencies") is not None:
         unscaled = (a.frequencies != 0) * number ** (-2 * np.arange(a.dim // 2) / width)
         remedy = "Use the frequencies that you asked for; check that the scaling of the configuration is read."
-        bug = f"{law}{', not scaled' if number == float(f'{number:.3g}') else ''}; you asked for other frequencies"
+        scaled = ", not scaled" if number == float(f"{number:.3g}") else _origin(number, a)[0]
+        bug = f"{law}{scaled}; you asked for other frequencies"
         steps = np.arange(len(a.frequencies)) / len(a.frequencies)
         name = f"exponent_dim {width}" if np.allclose(a.frequencies, number**-steps, rtol=2.0**-20, atol=0) else name
         return name, _mistake(using(frequencies=unscaled), bug, remedy, "base")
@@ -714,7 +718,23 @@ def _other_law(number: float, width: int, a: Arguments) -> Named | None:
         return name, _mistake(using(base=number, exponent_dim=width), law, remedy, "base")
     if number == a.base:
         return None
-    return name, _mistake(using(base=number), f"base {number:.10g}", "Read rope_theta from the configuration.", "base")
+    words, remedy = _origin(number, a)
+    return name, _mistake(using(base=number), f"base {number:.10g}{words}", remedy, "base")
+
+
+def _origin(number: float, a: Arguments) -> tuple[str, str]:
+    """How NTK scaling may have made a base of more than three digits, in words; and the remedy."""
+    digits = next(each for each in (*DIGITS, 17) if float(f"{number:.{each}g}") == number)
+    if digits < 4:
+        return "", "Read rope_theta from the configuration."
+    for width in dict.fromkeys((a.get("exponent_dim") or a.dim, *np.shape(a.get("x", 0))[-1:])):
+        factor = Fraction((number / a.base) ** (1 - 2 / width)).limit_denominator(4 if digits > 4 else 1)
+        plain = width > 2 and factor != 1 and (1 / 8 <= factor <= 8 or factor in FACTORS)
+        made = a.base * float(factor) ** (width / (width - 2)) if plain else 0
+        if abs(made / number - 1) < 10.0**-digits * 5:
+            law = f"{float(factor):g}^({width}/{width - 2})"
+            return f" = {a.base:g} * {law}: NTK scaling by {float(factor):g} over a width of {width}", NTK
+    return "", NO_SUCH_BASE
 
 
 def _schedule(known: schedules.Known) -> Named:
