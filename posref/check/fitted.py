@@ -48,7 +48,7 @@ def _factors(a: Arguments) -> dict[str, float]:
     found = {"-1": -1.0, "1/2": 0.5, "log2 e": np.log2(np.e), "ln 2": np.log(2.0), "1/10": 0.1, "1 / ln 10": 1 / np.log(10)}
     found |= {"2 pi": 2 * np.pi, "1 / 2 pi": 0.5 / np.pi} | {f"1/{power}": 1 / power for power in (4, 8, 16)}
     found |= {f"{power:g}": power for power in POWERS}
-    for name, value in a.items():
+    for name, value in sorted(a.items(), key=lambda each: np.ndim(each[1])):  # what was asked for comes before widths
         shape, kind = np.shape(value), getattr(getattr(value, "dtype", None), "kind", "f")  # or a number with its error
         if len(shape) > 1 and kind == "f" and shape[-1] > 1:
             width, of = shape[-1], f"the width of {name}"

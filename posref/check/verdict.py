@@ -1,5 +1,6 @@
 """Verdict: whether an output is right, in which precision, and what cannot be distinguished from it; or which formula it is."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any
@@ -385,8 +386,10 @@ def _named(report: Report, question: Question, found: Found, low: str | None = N
         helpful = [
             (name, ratio)
             for name, ratio in found.nearest
-            if 8 * ratio < found.worst and question.kind not in "iub" and " at most " not in name and " at least " not in name
-        ]  # what leaves the error is no hint, nor is a limit that does not fit
+            if max(8 * ratio, ratio**2) < min(found.worst, 2**20)
+            and question.kind not in "iub"
+            and not re.search(" at (most|least) ", name)
+        ]  # what leaves half of the digits of the error is no hint, nor is a limit that does not fit
         report.nearest, report.ruled_out, report.stopped = helpful, found.tried, found.stopped
 
 

@@ -659,7 +659,13 @@ def without_row_4(*x):
     return np.where(np.arange(5)[:, None] == 4, np.nan, attend(*x))
 
 
+def scaled_gradient(*x):
+    return ops.op("attention.attend_gradient").spec(*x, **GRADIENT) * GRADIENT["scale"]
+
+
+GRADIENT = {"scale": 8**-0.5, "of": "bias", "bias": True}
 FACTS = [
+    ("attention.attend_gradient", GRADIENT, scaled_gradient, "multiplied by 0.353553, scale"),
     ("position_ids.temperature", WARM, lambda p: short(1 + p**0.5 / 1000), "perhaps a step is held in bfloat16"),
     ("alibi.bias", ALIBI, lambda i, j: SLOPES * offsets(i, j) + 5, "every number is the right one plus 5"),
     ("alibi.bias", ALIBI, lambda i, j: SLOPES * (offsets(i, j) + i[:, None, :, None] ** 2), "in each row all numbers have the"),
@@ -698,6 +704,7 @@ def test_what_is_seen_is_said(op, asked, fn, fact):
     assert not report.ok
     assert fact in str(report), str(report)
     assert "So small an error" not in str(report)
+    assert all(ratio < 2**10 for _, ratio in report.nearest), str(report)
 
 
 @every([NOISE[0], NOISE[0, 0], NOISE[:, :1], 0 * NOISE[0]], name=lambda noise: str(noise.shape))
