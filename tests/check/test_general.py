@@ -659,8 +659,8 @@ def without_row_4(*x):
     return np.where(np.arange(5)[:, None] == 4, np.nan, attend(*x))
 
 
-def scaled_gradient(*x):
-    return ops.op("attention.attend_gradient").spec(*x, **GRADIENT) * GRADIENT["scale"]
+def scaled_gradient(dy, q, k, v, bias, mask):
+    return 8**-0.5 * ops.op("attention.attend_gradient").spec(dy, q, k, v, bias, mask, scale=8**-0.5, of="bias")
 
 
 GRADIENT = {"scale": 8**-0.5, "of": "bias", "bias": True}
