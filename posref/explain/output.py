@@ -196,6 +196,15 @@ def attending(group):
     return group.rotary_dim if group.rotated == "last" else group.head_dim
 
 
+def not_added_up(group):
+    """Words for sections that have fewer pairs than turn, "" if they have all: transformers splits the pairs by them."""
+    pairs, turn = len(group.axes or ()), len(group.frequencies or ())
+    if group.order != "sections" or pairs >= turn:
+        return ""
+    words = "transformers 5.23.0 builds this model, and its first call raises"
+    return f"mrope_section adds up to {pairs} pairs, and {turn} pairs turn, half the rotated width: {words}"
+
+
 def frequencies(group):
     """The frequencies of rotary layers: an array; `ByLength` for LongRoPE and dynamic NTK, where they follow the length."""
     found, numbers = by_length(group), np.array(group.frequencies)

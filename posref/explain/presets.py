@@ -8,7 +8,7 @@ import numpy as np
 
 from posref.explain import explanation
 from posref.explain.configuration import family
-from posref.explain.output import attending, by_length, chosen, frequencies
+from posref.explain.output import attending, by_length, chosen, frequencies, not_added_up
 from posref.explain.sources import models
 
 SYSTEMS = {  # of the words of `posref.explain`
@@ -113,6 +113,8 @@ def rotation(group):
         raise ValueError("which features form a pair is not known; no key says it: pass layout=")
     if (group.scaling or {}).get("type") == "dynamic_ntk_by_doubling":
         raise ValueError("the frequencies of these layers follow the length of the prompt; check asks for one list")
+    if words := not_added_up(group):
+        raise ValueError(words)
     pairs = len(group.frequencies if group.index is None else group.index)
     settings = {"dim": 2 * pairs, "layout": group.layout}
     if attending(group) > 2 * pairs:

@@ -10,6 +10,7 @@ import numpy as np
 
 from posref.explain import swin_layers
 from posref.explain.configuration import ELSEWHERE, ROTARY, fields, shown
+from posref.explain.output import not_added_up
 from posref.explain.parameters import ntk_length
 from posref.explain.rotary_layers import turned_width
 from posref.explain.words import LONGER
@@ -519,6 +520,7 @@ def _contradictions(settings, groups):
                 f"{name} has a factor and no rope_type: transformers 5.23.0 scales nothing; llama.cpp scales linearly where a "
                 "GGUF file has a factor and no type"
             )
+    yield from filter(None, map(not_added_up, _rotary(groups)))
     listed, layers = settings.file.get("layer_types"), settings["num_hidden_layers"]
     checked = "layer_types" in settings.facts.get("defaults", {})
     if checked and isinstance(listed, list) and isinstance(layers, int) and len(listed) > layers:

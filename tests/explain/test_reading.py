@@ -12,6 +12,7 @@ import pytest
 
 from posref import cli
 from posref.explain import explain, explanation, gguf, output
+from posref.explain.command import question
 from posref.explain.words import describe
 from posref.rotary import rope, scaling
 
@@ -259,6 +260,17 @@ def test_sections_that_do_not_add_up():
     assert "".join(one(asked)["axes"]) == "tthhhwww"
     with pytest.raises(ValueError, match=r"^mrope_section \[1, 1, 1\] adds up to 3, expected 8: half the rotated width$"):
         explain(config | {"rope_scaling": {"type": "mrope", "mrope_section": [1, 1, 1]}})
+
+
+@pytest.mark.parametrize(
+    ("kind", "head", "words"), [("glm4v_text", 32, "32 pairs, and 64"), ("qwen2_vl_text", 16, "64 pairs, and 128")]
+)
+def test_sections_of_a_class_that_do_not_add_up(kind, head, words):
+    """transformers takes the sections of its class where a file has none, and splits the pairs by them when it is called."""
+    config = {"model_type": kind, "hidden_size": 4096, "num_attention_heads": head, "num_hidden_layers": 2}
+    assert any(words in each for each in explain(config)["traps"])
+    with pytest.raises(ValueError, match=f"mrope_section adds up to {words} pairs turn"):
+        question(config)
 
 
 def test_names_of_models(capsys):
