@@ -162,7 +162,7 @@ def another_layer(report: Report, fn: Callable[..., Any], source: Any, **asked: 
     chosen = {name: asked[name] for name in ("positions", "max_position") if name in asked}
     for group in explanation(source).layers if wrong else ():
         with suppress(ValueError, TypeError, Misbehaved):
-            name, settings = released.op_and_settings(source, group.indices[0], group.part)
+            name, settings = released.op_and_settings(source, group.indices[0], group.part, asked.get("layout"))
             caller = Caller(fn, ops.op(name), *ways)
             a = caller.op.make(**settings | chosen)
             got = caller(a)

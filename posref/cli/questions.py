@@ -11,6 +11,10 @@ TEXT_ALONE = (
     "each pair of this model reads one of three positions, and only texts were checked, where the three are equal; images, and "
     "which pair reads which position, were not: a function(x, coordinates) receives all three, (n, 3)"
 )
+IN_PLACE = (
+    "the order of the features: your function leaves each pair (2t, 2t + 1) in its place, as the code that DeepSeek released; "
+    "transformers writes halves. Scores are the same where queries and keys agree; pass --layout to demand one order."
+)
 
 
 def question(arguments):
@@ -76,13 +80,19 @@ def _of_a_config(arguments):
             return check.check(function, "axes.rotate", **asked.settings, **options)
         if asked.axes and "coordinates" in inspect.signature(function).parameters:
             return check.check(function, "axes.rotate", **asked.axes, **options)
-        report = check.check_rope(function, **asked.settings, **options)
-        another_layer(report, function, arguments.config, **options)
+        report, layout = check.check_rope(function, **asked.settings, **options), arguments.layout
+        if layout is None and asked.settings["layout"] == "interleaved_to_half" and _of_layout(report):
+            again = check.check_rope(function, **asked.settings | {"layout": "interleaved"}, **options)
+            if again.ok or (again.diagnosis and not _of_layout(again)):
+                report, layout = again, "interleaved"
+                report.ambiguous.append(IN_PLACE)
+        another_layer(report, function, arguments.config, **options, layout=layout)
         if asked.axes:
             report.skipped("time, row and column", TEXT_ALONE)
         if asked.place:
             if report.ok:
-                whole_heads(report, function, arguments.config, arguments.layer, arguments.part, asked.head_dim, **options)
+                of = arguments.config, arguments.layer, arguments.part
+                whole_heads(report, function, *of, asked.head_dim, **options, layout=layout)
             if report.checks[-1].name == "heads":
                 report.skipped("scores", "their scale was not checked")
             else:
@@ -93,6 +103,11 @@ def _of_a_config(arguments):
         return report
 
     return run, given
+
+
+def _of_layout(report):
+    """Whether a diagnosis is about the order of features."""
+    return any("layout" in finding.sentence or "written_as_read" in finding.name for finding in report.diagnosis)
 
 
 def _as_it_is(function, asked, options):

@@ -61,14 +61,13 @@ def _plot(found, other, arguments):
 def rope_arguments(file, layer=None, part=None, layout=None):
     """The arguments of `check_rope` for the rotation of a model's text; ValueError if the text has several rotations.
 
-    `layout` says how features are paired if no key of the file says it; ValueError if a key does.
+    `layout` says how features are paired, see `presets.in_layout`.
     """
     found, _ = _text(file, layer, part)
-    unknown = [group for group in found.layers if group.encoding == "rope" and group.layout is None]
-    if layout and not unknown:
+    paired = [presets.in_layout(group, layout) for group in found.layers]
+    if layout and paired == found.layers and layout not in {group.layout for group in paired}:
         raise ValueError(f"{file} says which features form a pair; leave --layout out")
-    if layout:
-        found = replace(found, layers=[replace(group, layout=layout) if group in unknown else group for group in found.layers])
+    found = replace(found, layers=paired)
     group = output.of_text(found)
     settings = {"dim": output.attending(group), "layout": group.layout, **_law(group)}
     width = 2 * len(group.frequencies)

@@ -74,11 +74,11 @@ def op_and_settings(source, layer=None, part=None, layout=None):
     """The name of the op and the settings with which `posref.check` checks a model. `source` is what `explain` takes.
 
     `layer` and `part` choose among layers that differ; the part "indexer" is the second rotation of sparse attention. `layout`
-    says how features are paired where no key of the configuration does.
+    says how features are paired, see `in_layout`.
     ValueError if the chosen layers differ in op or settings, or have nothing that can be checked.
     """
     groups = _indexers(explanation(source), layer) if part == "indexer" else chosen(explanation(source), layer, part).layers
-    groups = [replace(group, layout=group.layout or layout) if group.encoding == "rope" else group for group in groups]
+    groups = [in_layout(group, layout) for group in groups]
     found = {json.dumps([question, by_length(group)]): group for group in groups if (question := _question(group))}
     if len(found) != 1:
         places = [f'layer={g.indices[0]}, part="{g.part}"' if g.part else f"layer={g.indices[0]}" for g in found.values()]
@@ -91,6 +91,15 @@ def op_and_settings(source, layer=None, part=None, layout=None):
     (op, settings), _ = json.loads(question)
     settings = {name: np.array(value) if isinstance(value, list) else value for name, value in settings.items()}
     return op, settings | ({"frequencies": frequencies(group)} if by_length(group) else {})
+
+
+def in_layout(group, layout):
+    """Layers with another layout: where no key says it, or "interleaved" where halves are written of the pairs (2t, 2t + 1).
+
+    Both orders have the same scores: transformers writes halves, the code that DeepSeek released leaves pairs in place.
+    """
+    free = group.layout is None or (group.layout, layout) == ("interleaved_to_half", "interleaved")
+    return replace(group, layout=layout) if group.encoding == "rope" and layout and free else group
 
 
 def _indexers(found, layer):

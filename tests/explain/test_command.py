@@ -163,6 +163,8 @@ def turned(x, positions):
     z = (x[..., ::2] + 1j * x[..., 1::2]) * np.exp(1j * angles)
     return np.concatenate([z.real, z.imag], -1)
 
+def in_place(x, positions): return right(x, positions)[..., [*range(x.shape[-1] - 16), *np.r_[-16:0].reshape(2, 8).T.ravel()]]
+def in_place_from_one(x, positions): return in_place(x, positions + 1)
 def right(x, positions): return np.concatenate([x[..., :-16], turned(x[..., -16:], positions)], -1)
 def part_alone(x, positions): return turned(x.reshape(*x.shape[:-1], 16), positions)
 def first_features(x, positions): return np.concatenate([turned(x[..., :16], positions), x[..., 16:]], -1)
@@ -189,6 +191,28 @@ def test_whole_heads_keep_what_does_not_turn(file, tmp_path, capsys, name, code,
     (tmp_path / "mine.py").write_text(WHOLE, encoding="utf-8")
     assert cli.main(["check", f"{tmp_path / 'mine.py'}:{name}", "--config", file(LATENT)]) == code
     assert words in capsys.readouterr().out
+
+
+IN_PLACE = "your function leaves each pair (2t, 2t + 1) in its place"
+
+
+@pytest.mark.parametrize(
+    ("name", "layout", "code", "words"),
+    [
+        ("in_place", "", 0, IN_PLACE),
+        ("in_place", "interleaved", 0, "heads (whole ones of 48 features, of which the last 16 turn)"),
+        ("in_place", "interleaved_to_half", 1, "you asked for --layout interleaved_to_half"),
+        ("right", "interleaved", 1, "you asked for --layout interleaved "),
+        ("in_place_from_one", "", 1, "with the mistake position_plus_one"),
+    ],
+)
+def test_pairs_that_stay_in_their_place_give_the_same_scores(file, tmp_path, capsys, name, layout, code, words):
+    (tmp_path / "mine.py").write_text(WHOLE, encoding="utf-8")
+    asked = ["check", f"{tmp_path / 'mine.py'}:{name}", "--config", file(LATENT), *["--layout", layout] * bool(layout)]
+    assert cli.main(asked) == code
+    said = capsys.readouterr().out
+    assert words in said, said
+    assert (IN_PLACE in said) == (not layout)
 
 
 def test_a_layer_of_a_text_is_chosen_before_one_of_a_picture(file, capsys):
