@@ -221,6 +221,26 @@ def of_a_pair(fn: Any) -> list[Callable[..., Any]] | None:
     return [lambda x, positions: fn(x, -x, positions)[0], lambda x, positions: fn(-x, x, positions)[1]]
 
 
+def of_rows(fn: Any, settings: dict[str, Any], to: Any, to_positions: Any) -> list[Callable[..., Any]]:
+    """`fn(x, position_ids)` or `fn(q, k, position_ids)` as functions `fn(x, coordinates)`, for position_ids (axes, batch, n).
+
+    Empty for functions that receive tables, and for those whose last parameter is no position.
+    """
+    names = [p.name for p in parameters_of(fn) if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+    if recognised(fn) or len(names) < 2 or "pos" not in names[-1]:
+        return []
+
+    def of_part(part: Callable[..., Any]) -> Callable[..., Any]:
+        def turned(x: Any, coordinates: Any) -> Any:
+            columns = output(coordinates).T.astype(np.int64)
+            rows = np.repeat(columns[:, None], len(x), axis=1)
+            return part(x, (to_positions or to or np.asarray)(rows))
+
+        return turned
+
+    return [of_part(part) for part in of_a_pair(fn) or [of_tables(fn, settings, to, [])]]
+
+
 def of_keyword(fn: Any, told: list[str]) -> Any:
     """`fn(x, *, input_pos)`, which takes positions by keyword only, as `fn(x, positions)`; any other function unchanged."""
     parameters = parameters_of(fn)

@@ -21,7 +21,7 @@ from posref.check.report import Finding, Report
 from posref.check.rotary import angles, invariants, phases
 from posref.check.stages.gradients import check_gradient
 from posref.check.stages.inputs import far_scores, fine_numbers, large_features, low_scores, other_masks, small_features
-from posref.check.stages.later_questions import is_right, of_lengths_left, other_weights, overflow, reshaped
+from posref.check.stages.later_questions import failed, is_right, of_lengths_left, other_weights, overflow, reshaped
 from posref.check.stages.positions import far_keys, far_positions, negative_positions
 from posref.check.stages.reads import other_reads
 from posref.check.stages.repeated_calls import call_repeats, reused_buffers, second_call, strides
@@ -200,6 +200,31 @@ def whole_heads(report: Report, fn: Callable[..., Any], source: Any, layer: Any,
     remedy = f"Return the others as they are, and turn and multiply the last {width - first} alone."
     report.failed("heads", said)
     report.found("other_features_changed", said, remedy)
+
+
+def of_three_rows(report: Report, fn: Callable[..., Any], settings: dict[str, Any], **asked: Any) -> bool:
+    """Whether `fn` takes position_ids `(3, batch, n)`; the report then says whether each pair reads the row of its axis.
+
+    With two texts of five heads, code that knows no such rows raises, or returns another shape.
+    """
+    to, to_positions, axes = asked.get("to"), asked.get("to_positions"), asked.get("axes", "bhnd")
+    parts = conventions.of_rows(fn, settings, to, to_positions) if axes != "thd" and max(settings["axis"]) == 2 else []
+    for name, part in zip(("time, row and column", "time, row and column of k"), parts, strict=False):
+        caller = Caller(part, ops.op("axes.rotate"), to, to_positions, axes, "batch")
+        a = caller.op.make(**settings, batch=2, heads=5)
+        try:
+            got = caller(a)
+        except Misbehaved:
+            return False
+        question, found = engine.Question(caller.op, a, models(caller.dtype, a)), Report(report.subject)
+        if got.shape != question.right.shape:
+            return False
+        if not judged(found, question, got, partial(phases.stages, call=caller), pairs=True):
+            failed(report, name, found)
+            return True
+    if parts:
+        report.passed("time, row and column", "position_ids (3, batch, n)")
+    return bool(parts)
 
 
 def _changed(others: np.ndarray, given: np.ndarray, rotated: int, factor: float) -> str:

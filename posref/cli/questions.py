@@ -9,7 +9,8 @@ from posref.cli.typed import Usage
 NEVER_OF_A_CONFIG = {"dim", "rotary_dim", "base", "exponent_dim", "frequencies", "schedule", "layout", "magnitude", "sign"}
 TEXT_ALONE = (
     "each pair of this model reads one of three positions, and only texts were checked, where the three are equal; images, and "
-    "which pair reads which position, were not: a function(x, coordinates) receives all three, (n, 3)"
+    "which pair reads which position, were not: a function(x, coordinates) receives all three, (n, 3), and position_ids of "
+    "shape (3, batch, n) are tried"
 )
 IN_PLACE = (
     "the order of the features: your function leaves each pair (2t, 2t + 1) in its place, as the code that DeepSeek released; "
@@ -65,7 +66,7 @@ def _of_a_config(arguments):
     `coordinates` receives all three; another one is asked at positions of a text, and the report says so.
     """
     from posref import check
-    from posref.check.implementation import another_layer, whole_heads
+    from posref.check.implementation import another_layer, of_three_rows, whole_heads
 
     asked = of_a_model(arguments)
     known = inspect.signature(check.check_rope).parameters.keys() - NEVER_OF_A_CONFIG
@@ -87,7 +88,8 @@ def _of_a_config(arguments):
                 report, layout = again, "interleaved"
                 report.ambiguous.append(IN_PLACE)
         another_layer(report, function, arguments.config, **options, layout=layout)
-        if asked.axes:
+        rows = asked.axes and report.ok and "positions" not in options and not {"magnitude", "sign"} & asked.settings.keys()
+        if asked.axes and not (rows and of_three_rows(report, function, asked.axes, **options)):
             report.skipped("time, row and column", TEXT_ALONE)
         if asked.place:
             if report.ok:

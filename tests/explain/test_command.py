@@ -262,6 +262,40 @@ def test_a_model_of_texts_and_pictures_is_asked_for_its_texts(file, capsys):
         command.question(wrong)  # its text is not described: that of pictures is no answer for it
 
 
+ROWS = """
+import numpy as np
+
+def turned(x, angles):
+    a, b = np.split(x, 2, axis=-1)
+    return np.concatenate([a * np.cos(angles) - b * np.sin(angles), a * np.sin(angles) + b * np.cos(angles)], axis=-1)
+
+def of_pairs(position_ids, sections):
+    rows = position_ids if position_ids.ndim == 3 else np.stack([position_ids] * 3)
+    return np.moveaxis(rows[np.repeat([0, 1, 2], sections)], 0, -1)[:, None] * 1e4 ** (-np.arange(32) / 32)
+
+def right(x, position_ids): return turned(x, of_pairs(position_ids, [8, 12, 12]))
+def wrong(x, position_ids): return turned(x, of_pairs(position_ids, [12, 10, 10]))
+def of_both(q, k, position_ids): return right(q, position_ids), wrong(k, position_ids)
+def of_texts(x, position_ids): return turned(x, position_ids[:, None, :, None] * 1e4 ** (-np.arange(32) / 32))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "words"),
+    [
+        ("right", 0, "time, row and column (position_ids (3, batch, n))"),
+        ("wrong", 1, "pair 8 reads axis 0 instead of 1"),
+        ("of_both", 1, "failed: time, row and column of k: "),
+        ("of_texts", 0, "skipped: time, row and column: "),
+    ],
+)
+def test_position_ids_of_three_rows_are_tried(file, tmp_path, capsys, name, code, words):
+    (tmp_path / "mine.py").write_text(ROWS, encoding="utf-8")
+    config = LLAMA | {"model_type": "qwen2_vl_text", "rope_scaling": {"type": "mrope", "mrope_section": [8, 12, 12]}}
+    assert cli.main(["check", f"{tmp_path / 'mine.py'}:{name}", "--config", file(config)]) == code
+    assert words in capsys.readouterr().out
+
+
 def test_rules_for_a_longer_context_stand_beside_each_other(file, capsys):
     """Counted here from the definition: a pair that never made a turn in training reaches new angles if w' n > w L."""
     config = file(LLAMA | {"max_position_embeddings": 4096, "head_dim": 128})
