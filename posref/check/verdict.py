@@ -386,7 +386,7 @@ def _named(report: Report, question: Question, found: Found, low: str | None = N
         helpful = [
             (name, ratio)
             for name, ratio in found.nearest
-            if max(8 * ratio, ratio**2) < min(found.worst, 2**20)
+            if ratio * max(8, ratio) < min(found.worst, 2**20)
             and question.kind not in "iub"
             and not re.search(" at (most|least) ", name)
         ]  # what leaves half of the digits of the error is no hint, nor is a limit that does not fit
