@@ -294,7 +294,7 @@ FURTHER = {
     "turns_to_the_end": Mistake(_to_the_end, only="rotate interleaved_sections").words("""
         pairs are dealt to the axes in turn to the end: how many pairs each axis has is forgotten
         Right for text, wrong for images in the last pairs.
-        Deal pairs to an axis only while it has pairs left (mrope_section); later pairs read time, in ggml a fourth stream."""),
+        Deal pairs to an axis only while it has pairs left (mrope_section); later ones read time, or a fourth stream."""),
     **{f"axes_{''.join(map(str, order))}": _numbered(order) for order in permutations(range(3)) if order not in (DONE, WHOLE)},
     **{f"sections_{''.join(map(str, order))}": _sections(order) for order in permutations(range(3)) if order != WHOLE},
     **{
