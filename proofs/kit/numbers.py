@@ -69,15 +69,15 @@ class Call(NamedTuple):
     case: object
 
 
-def check(theorem, sizes=SIZES, with_named=False):
-    """Every noted call agrees; returns how many results were compared. Raises Refuted.
+def check(theorem, sizes=SIZES, with_named=False, with_twins=twins.INSTALLED):
+    """Every noted call agrees, with `with_twins` its compiled twins too; how many results were compared. Raises Refuted.
 
     With `with_named` the numbers that `sizes=` names are looked for. Numbers may lie where a function refuses them; then others
     are taken.
     """
     global _seed, _grid
     _grid = sizes
-    twins.compared.clear()
+    twins.begin(with_twins)
     for _seed in range(SEEDS):
         calls, kernels = noted(theorem)
         with np.errstate(all="ignore"):  # what is no number is not compared

@@ -11,12 +11,11 @@ from proofs.kit.readable import normal_form_text, text
 from proofs.kit.record import RECORD
 from proofs.kit.runner import PASSED, in_file, slow
 from proofs.kit.tamper import drawn
-from proofs.kit.twins import INSTALLED
 
 WIDTH = 128
 UNSEEN = {"error": "only an error tells that it matters", "nothing": "no claim sees what it returns"}
 LABEL = 14
-WITHOUT = "compiled twins were not called, since numba is not installed"
+WITHOUT = "compiled twins were not called, which needs numba, and mutants or --every-size"
 
 
 def block(r):
@@ -129,7 +128,7 @@ def summary(results, survivors):
     by = f"{sum(map(bool, compared))} of {len(compared)}"
     line += f"; {sum(compared)} results were also compared in floating point, by {by}"
     called = sum(sum(r["twins"].values()) for r in results)
-    line += f"; {called} results of compiled twins were compared with the specification's" if INSTALLED else f"; {WITHOUT}"
+    line += f"; {called} results of compiled twins were compared with the specification's" if called else f"; {WITHOUT}"
     score = [r["mutants"] for r in results if r["mutants"]]
     if not score:
         return line

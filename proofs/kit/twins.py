@@ -18,6 +18,7 @@ from proofs.kit.verdicts import Refuted
 INSTALLED = find_spec("numba") is not None
 REFUSAL = "the compiled kernels know float32 and float64"
 compared = []  # the names of the twins, one for each result
+_called = INSTALLED
 
 
 class Twin(NamedTuple):
@@ -31,9 +32,16 @@ class Twin(NamedTuple):
     near: Callable = lambda given, dtype: None
 
 
+def begin(called):
+    """Count results from 0; `called` says whether twins are called at all."""
+    global _called
+    _called = called
+    compared.clear()
+
+
 def agree(function, given, result):
     """Raises Refuted if a twin of a function returns something else for these arguments."""
-    for module, name, twin in _twins(function.contract) if hasattr(function, "contract") else ():
+    for module, name, twin in _twins(function.contract) if _called and hasattr(function, "contract") else ():
         rules = getattr(module, name).contract.arguments
         if all(given[n] is None for n in given.keys() - rules.keys()):
             _agrees(function, getattr(module, name), twin, {n: x for n, x in given.items() if n in rules}, result)
