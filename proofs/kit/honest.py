@@ -59,6 +59,7 @@ INPUTS = QUANTIFIER + r"(inputs?|values?|vectors?|entries|arguments?|arrays?|mat
 PLACES = {"position", "offset"}  # which are whole numbers as they are
 CLAIMS = ("all_paths", "premise", "prove_equal", "prove_that", "prove_kernel", "prove_induction", "solve_forall", "covers")
 WRITING = {"append", "extend", "add", "update", "turn", "turns", "before", "after", "py_func"}  # methods that are statements
+KEEPING = {"append", "extend", "insert", "add", "update", "setdefault"}  # methods by which an object keeps something
 UNREADABLE = {"eval", "exec", "compile", "globals", "locals", "__import__"}
 INTERNALS = ("proofs.kit", "sys", "gc", "inspect", "importlib", "builtins", "unittest", "ctypes")  # modules, for no body
 SPECIAL = {"special": "entries that are equal, or numbers", "one mask": "one mask alone"}
@@ -179,6 +180,9 @@ def _reaches_into(node, function):
     if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
         owner = re.match(r"\w*", words := ast.unparse(node)).group()
         return words * (owner in function.__globals__.keys() - {*function.__code__.co_varnames, *function.__code__.co_cellvars})
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in KEEPING:
+        kept = isinstance(function.__globals__.get(node.value.id), (dict, list, set))
+        return ast.unparse(node) * (kept and node.value.id not in function.__code__.co_varnames)
     if not isinstance(node, ast.Name):
         return ""
     value = function.__globals__.get(node.id)

@@ -6,7 +6,8 @@ file, are followed instruction by instruction; of all other frames only the call
 * Each claim of the source runs, and so does each call of a helper that claims, and each loop of the body.
 * A call of sympy that is not known to leave each symbol in its place has a reason in `values=`. Known are operators, what makes
   an expression of others (`MAKES`), what tells something about one (`TELLS`), and what writes one in another way (`KEEPS`):
-  such a result is compared with what it was made of.
+  such a result is compared with what it was made of. Who reads the parts of an expression may leave some out: that has a
+  reason too. Nothing is remembered from the proof, and what sympy calls because a body passed it is looked at as well.
 * Two names of which the sentence speaks stand for two symbols, and two sizes of a file have two names.
 """
 
@@ -20,8 +21,10 @@ import sympy as sp
 
 from proofs.kit import cases, claims, honest, numbers
 from proofs.kit.cases import every_case
+from proofs.kit.normal_form import is_zero
 from proofs.kit.sized import SizedArray
 from proofs.kit.symbols import Scalar, Size, SymbolArray, expression
+from proofs.kit.verdicts import Undecided
 
 SYMPY = sp.__path__[0]
 DECORATORS = "core/cache.py", "core/decorators.py"  # files whose functions call others
@@ -47,6 +50,8 @@ TELLS = {"Basic.free_symbols", "MatrixBase.free_symbols", "Basic.has", "Applicat
 TELLS |= {"MatrixBase.T", "MatrixBase.tolist", "MatrixBase.det", "make_property.<locals>.getit"}
 DERIVES = {"diff", "Expr.diff"}  # the derivatives of marks are seen: `proofs.kit.marks`
 KEEPS = {"expand", "simplify", "Basic.simplify", "Basic.rewrite", "sympify"}
+CALLS_BACK = {"Application.__new__", "sympify"}  # they call what a class, or an object, of a body names `eval` or `_sympy_`
+READS = {"coefficients", "normal_form"}  # of the kit: parts of an expression, in which a body may leave some out
 PARTS = "_args"  # an attribute of each expression: no function is called to read it
 
 
@@ -61,6 +66,10 @@ def problem(t):
     needed = {(id(code), start): (what, _line(code, start)) for code in every for start, what in _loads(code, names)}
     needed |= {(id(code), start): ("a loop", _line(code, start)) for code in _codes(t.body.__code__) for start in _turns(code)}
     watch = Watch(t.body, {code for code, _ in needed})
+    watch.values |= {PARTS for code in every if _says(code, PARTS)}
+    sp.core.cache.clear_cache()  # what the proof made is made again, where it is seen
+    for value in t.body.__globals__.values():
+        getattr(value, "cache_clear", bool)()
     while watch.runs() and not needed.keys() <= watch.ran:
         pass
     if left := [words for at, words in needed.items() if at not in watch.ran]:
@@ -78,7 +87,7 @@ class Watch:
 
     def __init__(self, body, followed):
         self.body, self.followed, self.ran, self.values, self.names = body, {*followed, id(body.__code__)}, set(), set(), {}
-        self.cases = every_case(body)
+        self.cases, self.read = every_case(body), {}
 
     def runs(self):
         """Run the body in the next case; False if there is none."""
@@ -101,23 +110,27 @@ class Watch:
             if id(code) in followed:
                 frame.f_trace_opcodes, frame.f_trace_lines = True, False
                 return inside
-            if PARTS in code.co_names and not code.co_filename.startswith((SYMPY, cases.KIT)):
-                self.values.add(PARTS)
-            outside = code.co_filename.startswith(SYMPY) and not frame.f_back.f_code.co_filename.startswith(SYMPY)
-            return self._of_sympy(frame) if outside and hasattr(code, "co_qualname") else None  # from Python 3.11 on
+            caller = frame.f_back.f_code
+            if id(code) not in self.read and not code.co_filename.startswith((SYMPY, cases.KIT)):
+                self.read[id(code)] = code  # kept, so that no other code gets its identity
+                self.values.update([PARTS] * _says(code, PARTS))
+            if code.co_name in READS and code.co_filename.startswith(cases.KIT) > caller.co_filename.startswith(cases.KIT):
+                self.values.add(code.co_name)
+            if not (code.co_filename.startswith(SYMPY) and hasattr(code, "co_qualname")):  # from Python 3.11 on
+                return None
+            own = caller.co_filename.startswith(SYMPY) and caller.co_qualname not in CALLS_BACK
+            return None if own else self._of_sympy(frame)
 
         return called
 
     def _of_sympy(self, frame):
         """Notes a call of sympy that may put a value somewhere; follows one whose result has to be the same expression."""
         name, caller = _name(frame), frame.f_back.f_code
-        own = caller.co_filename.startswith(cases.KIT)
+        own = caller.co_filename.startswith((SYMPY, cases.KIT)) and _calls(caller, name.rpartition(".")[2])
         if name in KEEPS and not own:
             given, frame.f_trace_lines = frame.f_locals[frame.f_code.co_varnames[0]], False
             return lambda _, event, result: self.values.update([name] * (event == "return" and not _kept(given, result)))
-        known = name in MAKES | TELLS | DERIVES | KEEPS or OPERATORS.fullmatch(name)
-        last = name.rpartition(".")[2]  # of what the kit calls, but does not name, a body has passed it
-        known = known or (own and (last in caller.co_names or (last.startswith("__") and last != "__call__")))
+        known = own or name in MAKES | TELLS | DERIVES | KEEPS or OPERATORS.fullmatch(name)
         self.values.update([name] * (not known))
         return None
 
@@ -140,8 +153,25 @@ def _kept(given, result):
     """Whether a result is the expression that it was made of; a text may be any."""
     if not isinstance(given, sp.Expr):
         return given == result and not isinstance(given, str)
-    lost = given.free_symbols - result.free_symbols
-    return not numbers.differs_from_zero(given - result) and not (lost and sp.simplify(given - result) != 0)
+    gap = given - result
+    return not numbers.differs_from_zero(gap) and (_vanishes(gap) or _vanishes(gap.rewrite(sp.exp)) or sp.simplify(gap) == 0)
+
+
+def _vanishes(e):
+    try:
+        return is_zero(e)
+    except Undecided:
+        return False
+
+
+def _calls(code, word):
+    """Whether a code of the kit or of sympy calls a function of this name by itself; if not, a body has passed the function."""
+    return word != "__call__" and (word in code.co_names or word.startswith(("__", "<", "sympify_")))
+
+
+def _says(code, word):
+    """Whether a code has a word as a name, as a text, or in a pattern."""
+    return word in code.co_names or any(word == each or (type(each) is tuple and word in each) for each in code.co_consts)
 
 
 def _codes(code):

@@ -1351,7 +1351,38 @@ class At:
     zero = staticmethod(lambda e, x: e.e.subs(x.e, 0))
 
 
-PUT = {}
+class AtZero(sp.Function):
+    """sympy calls `eval`, and remembers what it returned."""
+
+
+AtZero.eval = sp.limit
+
+
+@functools.cache
+def remembered_at_zero(e, x):
+    return e.subs(x, 0)
+
+
+def part_by_a_pattern(e):
+    match e:
+        case sp.Add(_args=parts):
+            return parts[0]
+
+
+PUT, KEPT_AT_ZERO = {}, {}
+
+
+def remembers_at_zero():
+    """double(x) = 0"""
+    x = symbol("x")
+    if not KEPT_AT_ZERO:
+        KEPT_AT_ZERO.update(known=double(x).e.subs(x.e, 0))
+    prove_equal([KEPT_AT_ZERO["known"]], [0])
+
+
+def sum_of_coefficients():
+    """double(exp(x)) = 2"""
+    prove_equal([sp.Add(*coefficients(double(array([sp.exp(symbol("x").e)]))[0]))], [2])
 
 
 def at_zero():
@@ -1393,10 +1424,19 @@ ZEROS = {
     "a root": lambda e, x: sp.solve(e.e, x.e)[0],
     "the smallest square": lambda e, x: sp.minimum(e.e**2, x.e),
     "a matrix": lambda e, x: sp.Matrix([e.e]).limit(x.e, 0)[0],
+    "a part by its name": lambda e, x: getattr(e.e + x.e**2 + 7, "_args")[0] - 7,  # noqa: B009
+    "a part by a pattern": lambda e, x: part_by_a_pattern(e.e + x.e**2 + 7) - 7,
+    "a class of its own": lambda e, x: AtZero(e.e, x.e, 0),
+    "an object of its own": lambda e, x: sp.Add(types.SimpleNamespace(_sympy_=functools.partial(e.e.subs, x.e, 0)), 0),
+    "what is remembered": lambda e, x: remembered_at_zero(e.e, x.e),
+    "numbers of a field for what has no number": lambda e, x: sp.expand((e.e + x.e) * UNKNOWN, modulus=2) - x.e * UNKNOWN,
+    "an inverse that is none": lambda e, x: sp.simplify(sp.asin(sp.sin(e.e)), inverse=True) - e.e,
+    "an expansion that the kit calls": lambda e, x: SizedArray((N,), functools.partial(sp.expand, e.e, modulus=2)).at(0),
     "a function that the kit calls": lambda e, x: SizedArray((N,), functools.partial(sp.limit, e.e, x.e)).at(sp.Integer(0)),
 }
 # a call of each function of sympy that needs no reason, with the symbols that stay
 X, Y = sp.symbols("x y")
+UNKNOWN = sp.Function("f", real=True)(sp.Symbol("y", real=True))
 NO_REASON = {
     "AssocOp.__new__": lambda: sp.Add(X, Y),
     "Pow.__new__": lambda: sp.Pow(X, Y),
@@ -1446,6 +1486,8 @@ NOT_RUN = [
     (as_long_as_the_shorter, "calls zip without strict=True"),
     (by_eval, "calls eval; write it so that its text says what runs"),
     (a_premise_that_never_runs, "never runs premise in line"),
+    (remembers_at_zero, "reaches into what judges it, by KEPT_AT_ZERO.update"),
+    (sum_of_coefficients, "may put values in the place of symbols by coefficients"),
     (whatever_happens, "is not the function of its source"),
 ]
 
