@@ -62,6 +62,7 @@ WRITING = {"append", "extend", "add", "update", "turn", "turns", "before", "afte
 KEEPING = {"append", "extend", "insert", "add", "update", "setdefault"}  # methods by which an object keeps something
 UNREADABLE = {"eval", "exec", "compile", "globals", "locals", "__import__"}
 INTERNALS = ("proofs.kit", "sys", "gc", "inspect", "importlib", "builtins", "unittest", "ctypes")  # modules, for no body
+INTERNALS += ("_thread", "threading", "concurrent", "multiprocessing", "asyncio")  # what runs there nobody watches
 SPECIAL = {"special": "entries that are equal, or numbers", "one mask": "one mask alone"}
 AS_WRITTEN = {
     "formula": "the code computes the formula as it is written",

@@ -91,13 +91,14 @@ class Watch:
 
     def runs(self):
         """Run the body in the next case; False if there is none."""
-        saved = sys.gettrace()
+        saved, follows = sys.gettrace(), self._follows()
         claims.deciding = False
         sys._getframe().f_trace_opcodes = True  # without it Python 3.12 follows no instructions of the first run
-        sys.settrace(self._follows())
+        sys.settrace(follows)
         try:
             return next(self.cases, None) is not None
         finally:
+            self.values.update(["what nobody watches"] * (sys.gettrace() is not follows))  # an error in it ends the watching
             sys.settrace(saved)
             claims.deciding = True
 
@@ -151,7 +152,7 @@ def _name(frame):
 
 def _kept(given, result):
     """Whether a result is the expression that it was made of; a text may be any."""
-    if not isinstance(given, sp.Expr):
+    if not (isinstance(given, sp.Expr) and isinstance(result, sp.Expr)):
         return given == result and not isinstance(given, str)
     gap = given - result
     return not numbers.differs_from_zero(gap) and (_vanishes(gap) or _vanishes(gap.rewrite(sp.exp)) or sp.simplify(gap) == 0)

@@ -3,6 +3,7 @@
 Somebody will write code like this, or a theorem like this. An attack that is accepted is the worst bug the project can have.
 """
 
+import _thread
 import contextlib
 import functools
 import inspect
@@ -1380,6 +1381,46 @@ def remembers_at_zero():
     prove_equal([KEPT_AT_ZERO["known"]], [0])
 
 
+def in_a_thread():
+    """double(x) = 0"""
+    x, found = symbol("x"), []
+    e = double(x).e
+    started = _thread.start_new_thread(lambda: found.append(e.subs(x.e, 0)), ())
+    while started and not found:
+        started = time.sleep(0) is None
+    prove_equal(found, [0])
+
+
+def after_an_error():
+    """double(x) = 2 x, and 0"""
+    x = symbol("x")
+    for zero in (False, True):
+        e = double(x).e
+        with contextlib.suppress(Exception):
+            e = sp.expand(e, modulus="a") if zero else e - 2 * x.e
+        prove_equal([e.subs(x.e, 0) if zero else e], [0])
+
+
+class Breaks(sp.Expr):
+    """What is compared with this ends the watching."""
+
+    def __sub__(self, other):
+        raise ArithmeticError
+
+
+BREAKS = Breaks()
+
+
+def after_an_error_of_the_watch():
+    """double(x) = 2 x, and 0"""
+    x = symbol("x")
+    for zero in (False, True):
+        e = double(x).e - 2 * x.e
+        with contextlib.suppress(ArithmeticError):
+            e = sp.sympify(BREAKS) if zero else e
+        prove_equal([double(x).e.subs(x.e, 0) if zero else e], [0])
+
+
 def sum_of_coefficients():
     """double(exp(x)) = 2"""
     prove_equal([sp.Add(*coefficients(double(array([sp.exp(symbol("x").e)]))[0]))], [2])
@@ -1487,6 +1528,9 @@ NOT_RUN = [
     (by_eval, "calls eval; write it so that its text says what runs"),
     (a_premise_that_never_runs, "never runs premise in line"),
     (remembers_at_zero, "reaches into what judges it, by KEPT_AT_ZERO.update"),
+    (in_a_thread, "reaches into what judges it, by _thread"),
+    (after_an_error, "may put values in the place of symbols by Basic.subs"),
+    (after_an_error_of_the_watch, "may put values in the place of symbols by what nobody watches"),
     (sum_of_coefficients, "may put values in the place of symbols by coefficients"),
     (whatever_happens, "is not the function of its source"),
 ]
