@@ -363,9 +363,12 @@ class Tokens:
         self.given, self.first = given, expression(first)
 
     def __getitem__(self, key):
-        return self.given[
-            tuple(slice(*map(self._place, (k.start, k.stop))) if isinstance(k, slice) else self._place(k) for k in key)
-        ]
+        return self.given[tuple(self._slice(k) if isinstance(k, slice) else self._place(k) for k in key)]
+
+    def _slice(self, k):
+        if (k.start is None) != (k.stop is None):
+            raise NotProved(f"a turn reads tokens from the first or to the last, of which it has those from {self.first} on")
+        return slice(self._place(k.start), self._place(k.stop))
 
     def _place(self, k):
         if k is None or k is Ellipsis:

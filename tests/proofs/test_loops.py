@@ -188,7 +188,7 @@ def test_a_turn_at_a_number_is_no_turn():
 def test_a_turn_reads_its_own_tokens():
     t, x = symbol("t", integer=True), array([1, 2])
     assert expression(Tokens(x, t)[t + 1,]) == 2
-    for other in (0, t - 1):
+    for other in (0, t - 1, slice(t, None), slice(None, t + 1)):
         with pytest.raises(NotProved, match="a turn reads token"):
             Tokens(x, t)[other,]
 
