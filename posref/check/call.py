@@ -127,6 +127,8 @@ class Caller:
         try:
             with np.errstate(**self.errors):  # theirs; the search that follows has infinities of its own
                 return _entry(self.fn(*placed, **named), a.get("of"))
+        except Misbehaved:
+            raise
         except (Exception, SystemExit) as error:
             shapes = ", ".join(
                 f"{name} {value if isinstance(value, int) else tuple(np.shape(value))}" for name, value in given.items()

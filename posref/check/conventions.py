@@ -106,7 +106,7 @@ def _complex(lay: Callable[[Any], Any]) -> Form:
 
 
 def of_positions(fn: Any, convention: Convention, part: int, made: Callable[[np.ndarray], Any], to: Any) -> Callable[..., Any]:
-    """`fn(x, positions)` that returns rotated array number `part`. It raises ValueError if that depends on the other array."""
+    """`fn(x, positions)` that returns rotated array number `part`. It raises Misbehaved if that depends on the other array."""
     told = list[str]()
 
     def rotated(x: Any, other: Any, positions: Any) -> Any:
@@ -125,7 +125,7 @@ def of_positions(fn: Any, convention: Convention, part: int, made: Callable[[np.
             this, one = convention.rotated[part], convention.rotated[1 - part]
             told.append(f"the result of {this} depends on {one}: with other numbers in {one} it is another" if reads else "")
         if told and told[0]:
-            raise ValueError(told[0])
+            raise Misbehaved(told[0])
         return result
 
     return asked

@@ -509,6 +509,8 @@ def _advice(caller: Caller, op: Op, error: Misbehaved) -> str:
     """What to do about a failed call, if no other way to call works."""
     if caller.plain and "torch" in sys.modules and "numpy.ndarray" in str(error):
         return "It received numpy arrays; if it expects tensors, pass to=torch.from_numpy."
+    if str(error).startswith("the result of "):
+        return "Compute each of the two results from its own array alone."
     contract = f"The contract is fn({', '.join(caller.received)})"
     if where := error.__cause__ and line_of(error.__cause__):
         raised = type(error.__cause__).__name__

@@ -192,7 +192,7 @@ class Ranged(NDArrayOperatorsMixin):
         return self
 
     def copy(self) -> "Ranged":
-        return self
+        return Ranged(self.v.copy(), self.u, self.e.copy(), self.s.copy(), self.n, self.stored)
 
     def repeat(self, repeats: int, axis: int) -> Any:
         return _moved(np.repeat, (self, repeats), {"axis": axis}, self.u)

@@ -80,3 +80,14 @@ def test_a_bound_can_be_missed():
     x = Ranged(np.array([1.5, -2.25]), u)
     values, bounds = allowed(np.exp(x) * x, u)
     assert distance(values + 2 * bounds["f32"], values, bounds["f32"]) > 1
+
+
+def test_a_copy_is_written_to_alone():
+    """Else one hypothesis would change the arguments of the next, and of a call that is repeated."""
+    given = np.arange(4.0)
+    x = Ranged(given, units("f32"))
+    y = x.copy()
+    y[:2] = Ranged(np.full(2, 9.0), units("f32"), np.ones((len(x.e), 2)))
+    assert [x.v.tolist(), y.v.tolist(), given.tolist()] == [[0, 1, 2, 3], [9, 9, 2, 3], [0, 1, 2, 3]]
+    assert not x.e.any()
+    assert (y.e == [1, 1, 0, 0]).all()
