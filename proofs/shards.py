@@ -29,12 +29,16 @@ def state(name, empty=False):
 @theorem(of=[shards.attend], sizes="n = 2, m = 0, 1, 2, 3, all masks; 2 heads that share 2 keys; every path")
 def pinned():
     """A State times e^maximum is the sums of e^s and of e^s v over the keys allowed, the maximum being one of the scores of its
-    row; a row that meets no key has denominator 0. For one key it is the score, 1 and v. Heads may share keys."""
+    row; a row that meets no key has denominator 0. For one key it is the score, 1 and v; with a factor r per row
+    and a cap c the score is c tanh(r q k / c). Heads may share keys."""
     q, k, v = symbols("q", 2, 1, 1), symbols("k", 1, 2, 1), symbols("v", 1, 2, 1)
     for one in range(2):
         key, value = k[:, one : one + 1], v[:, one : one + 1]
         of_one = shards.attend(q, key, value, scale=1)
         prove_equal(np.stack(of_one), np.stack([q * key, 0 * q + 1, 0 * q + value]))
+        r, c = symbols("r", 2, 1), symbol("c", positive=True)
+        capped = shards.attend(q, key, value, scale=1, row_scale=r, softcap=c)
+        prove_equal(capped.maximum, c * np.tanh(r[..., None] * q * key / c))
     for _, got in all_paths(functools.partial(sums_of, q, k, v, scale=1)):
         for head, (denominator, accumulator) in enumerate(zip(*sums(got), strict=True)):
             weights = np.exp(q[head] @ k[0].T)

@@ -15,7 +15,7 @@ from proofs.kit.tamper import drawn
 WIDTH = 128
 UNSEEN = {"error": "only an error tells that it matters", "nothing": "no claim sees what it returns"}
 LABEL = 14
-WITHOUT = "compiled twins were not called, which needs numba, and mutants or --every-size"
+WITHOUT = "no compiled twin was called; they need numba, and mutants or --every-size"
 
 
 def block(r):
