@@ -1,8 +1,8 @@
 """Compiled twins in numbers: where a specification is called with arrays, its twins in `posref.fast` get the same arrays.
 
 A twin is found by its contract, which is that of the specification. It has to return the same bits, unless `TWINS` in its proof
-file says how far it may be off. No kernel is compiled for integers: a twin may refuse them where its contract takes floats.
-Then both functions get them as float64.
+file says how far it may be off. No kernel is compiled for integers or float16: a twin may refuse them. Then both functions get
+integers as float64.
 """
 
 import functools
@@ -62,11 +62,12 @@ def _twins(contract):
 def _agrees(function, public, twin, given, result):
     expected, where = result if isinstance(result, tuple) else (result,), public.contract.where
     whole = [n for n, x in given.items() if _is_whole(x, public.contract.arguments[n].rule)]
+    narrow = any(getattr(x, "dtype", None) == np.float16 for x in given.values())
     known = all(isinstance(part, np.ndarray) and part.dtype in (np.float32, np.float64) for part in expected)
     try:
         got = twin.call(public, given) if known else None
     except Exception as error:
-        if not whole or REFUSAL not in str(error):
+        if not (whole or narrow) or REFUSAL not in str(error):
             words = f"fails where its specification returns a result: {type(error).__name__}: {error}"
             raise Refuted(f"{where} {words}") from error
         known = False
