@@ -211,7 +211,7 @@ def _of_chunks(question: Question) -> dict[str, Quantity]:
 
 
 def _sides(of: Callable[[Arguments, tuple[int, ...]], tuple[Any, Any]]) -> tuple[Quantity, Quantity, Quantity]:
-    """Three quantities: that of the key minus that of the query, that of the key, and that of the query."""
+    """Three quantities: key minus query, key, and query."""
     return lambda *x: np.subtract(*of(*x)), lambda *x: of(*x)[0], lambda *x: of(*x)[1]
 
 

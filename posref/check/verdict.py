@@ -164,7 +164,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         report.found("rounded_to_few_bits", f"your output is the right one, rounded to {grid}", STORED)
         return False
     low, worst = None if found.fits or grid else _grid(question, got, found.model), found.worst
-    if low is not None:  # what fits as it is needs no rounding to explain it: few or round numbers are on any grid
+    if low is not None:  # what fits as it is needs no rounding to explain it: few or round numbers fit any grid by chance
         found = question.ask(got, stages)
     if low is not None and not found.fits:
         names = models(low, question.a)

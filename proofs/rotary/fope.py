@@ -91,7 +91,7 @@ def all_are_kept():
 @example(
     of=[fope.frequencies, rope.frequencies],
     sizes="three released configurations",
-    argument="a power of a rational base is algebraic, 2 pi / L is not: w L = 2 pi has no solution, and >= and > are one rule",
+    argument="powers of a rational base are algebraic, 2 pi / L is not: w L is never 2 pi, so >= and > give the same result",
 )
 def what_models_keep():
     """The 60M model keeps 18 of 32 frequencies, the 1.2B model 36 of 64, and Intern-S1-Pro 45 of 64. In each model the last
