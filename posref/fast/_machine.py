@@ -23,9 +23,9 @@ BYTES_PER_THREAD = 2**23
 WORD = 64  # bits: of the words that list processors
 LINE = 64  # bytes: a vector of 512 bits that begins inside a line of the cache ends in the next one, and costs two accesses
 LARGE = 2**16  # bytes: a result as large begins with a line, which `rotate` writes faster
-# Bytes between the address that is read now and the address that `fetch` loads into the cache. With 2**10 or 2**13 decoding
-# took up to 1.3 times as long.
-AHEAD = 2**12
+# Bytes between the address that is read now and the address that `fetch` loads into the cache. Decoding took up to
+# 1.3 times as long with 2**10 or 2**13 on one processor, and 1.08 times as long with 2**12 on another.
+AHEAD = 2**11
 ADDRESS, NUMBER = ir.IntType(8).as_pointer(), ir.IntType(32)
 
 # The processor that numba compiles for. Four rows of sums, each as wide as a panel, fill 16 of AVX-512's 32 registers, 8 of

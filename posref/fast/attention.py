@@ -395,7 +395,8 @@ def _multiply(a, x, factor, sums):
                 for r in range(panel):
                     four[row + r] = factor[p + r] * four[row + r] if len(factor) > 0 else 0
             for t in range(a.shape[1]):
-                a0, a1, a2, a3, line = a[i, t], a[i1, t], a[i2, t], a[i3, t], x[t * LANES + p :]
+                line = x[t * LANES + p :]  # before the four numbers, which are then loaded into all lanes of a register at once
+                a0, a1, a2, a3 = a[i, t], a[i1, t], a[i2, t], a[i3, t]
                 for r in range(panel):
                     four[r] += a0 * line[r]
                     four[LANES + r] += a1 * line[r]
