@@ -14,6 +14,7 @@ from posref.check.report import Report
 from posref.check.rotary import phases, waves
 from posref.check.tensors import round_to
 from posref.check.wrong_elements import not_computed, of_a_part
+from posref.ops import Arguments
 from posref.ops.variation import steps, varied
 from posref.relative import alibi
 from tests import golden
@@ -757,6 +758,23 @@ def test_a_small_number_in_the_sum_of_a_softmax_is_no_factor(op):
     right = verdict.judged(report, question, got.astype(float))
     assert right == (attention.softmax not in steps(op.spec) or question.a.get("sinks") is not None), str(report)
     assert right or [each.name for each in report.diagnosis] == ["softmax_with_1e-3_in_the_sum_after_the_largest"], str(report)
+
+
+@every(OPS, name=lambda op: op.name)
+def test_every_op_has_hypotheses_of_its_own_and_of_an_output(op):
+    question = Question(op, op.make(**settings(op)), ("f32",))
+    more = [each for stage in general.stages(question) for each in stage]
+    assert dict([*general.hypotheses(question), *more, *general.hypotheses(question, 1.3 * question.right)])
+
+
+def test_no_hypothesis_can_write_to_the_arguments():
+    a = Arguments(x=np.ones(3))
+    op = ops.op("rope.rotate")._replace(spec=lambda x: 2 * x, mistakes={}, given=("x",))
+    question = Question(op, a, ("f32",))
+    with pytest.raises(ValueError, match="read-only"):
+        question.a.x[0] = 7.0
+    a.x[0] = 7.0  # theirs
+    assert question.right.tolist() == [2.0, 2.0, 2.0]
 
 
 def candidates(op):
