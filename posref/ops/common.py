@@ -528,18 +528,14 @@ def _reordered(source: Any, times: int) -> Any:
     """The features that turn are moved to the other layout before; once to the layout that is read pairs those of `source`."""
     target: Any = OTHER_LAYOUT[source]
 
-    def moved(x: Any, layout: Any, width: Any) -> Any:
+    def rotate(x: Any, *tables: Any, right: Any, layout: Any, rotary_dim: Any = None) -> Any:
         if times == 1 and layout == target:
             missing()
         for _ in range(times):
-            x = layouts.convert(x, source=source, target=target, rotary_dim=width)
-        return x
+            x = layouts.convert(x, source=source, target=target, rotary_dim=rotary_dim)
+        return right(x, *tables, layout=layout, rotary_dim=rotary_dim)
 
-    return lambda right: (
-        lambda x, *tables, layout, rotary_dim=None: right(
-            moved(x, layout, rotary_dim), *tables, layout=layout, rotary_dim=rotary_dim
-        )
-    )
+    return lambda right: partial(rotate, right=right)
 
 
 def _in_the_other_layout(name: str) -> Wrong:

@@ -310,20 +310,18 @@ def _refuting(others: Iterable[Output], name: str, mistake: Mistake) -> Output |
     return next((each for each in others if _fits(each[1], each[2], name, mistake) is False), None)
 
 
-def _replaced_by_a_rule(
-    report: Report, finding: Finding, first: engine.Question, got: np.ndarray, others: list[Output]
-) -> bool:
+def _replaced_by_a_rule(report: Report, said: Finding, first: engine.Question, got: np.ndarray, others: list[Output]) -> bool:
     """Replace the mask rule in the report by the simplest rule that gives all outputs, or chunks without a size by those with
     one; False if there is none."""
     outputs = [("", first, got), *others]
     rules: Iterable[Any] = chain.from_iterable(masks.ranked(question, output) for _, question, output in outputs)
     if first.kind != "b":
-        rules = ((name, m) for name, m in further(first.op).items() if name.rpartition("_")[0] == finding.name)
+        rules = ((name, m) for name, m in further(first.op).items() if name.rpartition("_")[0] == said.name)
     for name, rule in rules:
         if not _refuting(outputs, name, rule):
-            sentence = finding.sentence.replace(f"{finding.name}: {first.claimed[finding.name].bug}", f"{name}: {rule.bug}")
-            keep_alone(report, [finding.name])
-            report.diagnosis = [replace(finding, name=name, sentence=sentence)]
+            sentence = said.sentence.replace(f"{said.name}: {first.claimed[said.name].bug}", f"{name}: {rule.bug}")
+            keep_alone(report, [said.name])
+            report.diagnosis = [replace(said, name=name, sentence=sentence)]
             return True
     return False
 
