@@ -705,7 +705,7 @@ FURTHER = (
     }
     | {
         f"{what}_{more.replace(' ', '_')}": Mistake(inside(rope, "rotate", _reordered(source, times)), kind="layout").words(f"""
-        features are {what} {more} before they turn: {moved}; as where a loader permutes what is permuted already
+        features are reordered {more} before they turn: {moved}; as where a loader permutes what is permuted already
         Vectors are in another order at position 0; then features turn together that are no pair.
         Permute the projections of q and k once, and then no more (posref.rotary.layouts).""")
         for source, what, moved in (
