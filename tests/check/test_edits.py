@@ -1,6 +1,7 @@
 """An implementation that is the specification but for one expression: its line is named. What is no such edit has no line."""
 
 import inspect
+import tracemalloc
 from functools import partial
 
 import numpy as np
@@ -126,3 +127,16 @@ def test_a_large_answer_of_an_edit_is_not_kept():
     for name in ("slopes with 1 for 2", "slopes with 1 for 2", "large", "large"):
         assert question.answer(name, wrong).size == FEW + 1
     assert len(calls) == 3
+
+
+@every([("retention.attend", {"scale": 0.25, "n_key": 12}), ("rope.inv_freq", {"dim": 64, "base": 8e6})])
+@np.errstate(all="ignore")
+def test_no_edit_takes_much_memory(name, asked):
+    """Not one that adds axes to a state at each token, nor one that counts up to the base."""
+    op = ops.op(name)
+    question = Question(op, op.make(**asked), ("f32",))
+    tracemalloc.start()
+    for each, mistake in edits.every(op.spec, question.a):
+        question.answer(each, mistake.wrong)
+    assert tracemalloc.get_traced_memory()[1] < 2**28
+    tracemalloc.stop()

@@ -134,10 +134,12 @@ def last_of_the_padded(x, *others):
     return ops.op("convolution.convolve").spec(np.concatenate([x, 0 * x[:, :3]], axis=1), *others)[:, -3:]
 
 
+WOVEN = np.arange(16).reshape(2, 8).T.ravel()
+
+
 def woven(x, positions):
     """Pairs (2t, 2t + 1)."""
-    order = np.arange(16).reshape(2, 8).T.ravel()
-    return turned(x[..., np.argsort(order)], positions)[..., order]
+    return turned(x[..., np.argsort(WOVEN)], positions)[..., WOVEN]
 
 
 def turned_attention(q, k, v, i, j, mask=True, sinks=None, masked=-1e9, factor=1):
@@ -508,6 +510,7 @@ NAMED = [
     ("axes.rotate", MROPE, lambda x, coordinates: by_axes(x, coordinates, 1e4 ** (-np.arange(4) / 2)), "exponent_doubled"),
     ("rope.scores", ROPE, lambda q, k, i, j: scores(q, turned(k, j), i, j), "rotate_twice_for_k"),
     ("rope.rotate", PARTIAL, lambda x, p: np.concatenate([x[..., 16:], turned(x[..., :16], p)], axis=-1), "passed_in_front"),
+    ("rope.rotate", HALF, lambda x, p: turned(x[..., WOVEN[WOVEN]], p), "interleaved_twice_more"),
     ("rope.rotate", PARTIAL, lambda x, p: by_width(x, p, 40), "rotary_dim 40"),
     ("rope.rotate", TWICE, lambda x, p: turned(x, 4 * p), "scaling_inverted"),
     (
