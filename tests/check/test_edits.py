@@ -4,6 +4,7 @@ import inspect
 from functools import partial
 
 import numpy as np
+import pytest
 
 from posref import ops, position_ids
 from posref.check import check, edits
@@ -11,6 +12,7 @@ from posref.check.engine import FEW, Question
 from posref.check.implementation import example
 from posref.check.tensors import round_to
 from posref.relative import swin
+from posref.rotary import rope
 from tests import own
 from tests.every import every
 
@@ -126,3 +128,37 @@ def test_a_large_answer_of_an_edit_is_not_kept():
     for name in ("slopes with 1 for 2", "slopes with 1 for 2", "large", "large"):
         assert question.answer(name, wrong).size == FEW + 1
     assert len(calls) == 3
+
+
+def test_other_parentheses():
+    """Sinks that are or-ed to the causal mask: three wrong entries."""
+
+    def sinks_seen_by_all(query_positions, key_positions, window, sinks):
+        distance = query_positions[:, None] - key_positions
+        return ((distance >= 0) & (distance < window) | (key_positions < sinks)) * 1
+
+    (finding,) = check(sinks_seen_by_all, "position_ids.lambda_mask", window=8, sinks=4).diagnosis
+    assert "`(distance >= 0) & (distance < window) | first`" in finding.sentence
+
+
+@pytest.mark.parametrize(("query", "key"), [(1, 0), (0, 1)])
+def test_an_edit_of_a_mask_is_asked_of_a_longer_text(query, key):
+    """In the first text a rule fits the 13 wrong entries by chance, or 5 entries are too few."""
+
+    def chunk_of_the_length(query_positions, key_positions, width):
+        q, k = query_positions[:, :, None], key_positions[:, None, :]
+        return (k <= q) & ((q + query) // width == (k + key) // width)
+
+    (finding,) = check(chunk_of_the_length, "attention.chunk_mask", width=4).diagnosis
+    assert f"`_one_chunk(query_positions{' + 1' * query}, key_positions{' + 1' * key}, width)`" in finding.sentence
+
+
+def test_two_steps_in_the_other_order():
+    def attend(q, k, v, positions):
+        phi, tables = ops.op("linear_attention.feature_map").spec, rope.tables(positions[:, None], rope.frequencies(6))
+        turned, weights = (rope.rotate(x, *tables, layout="half") for x in (q, k)), np.tri(q.shape[2])
+        below, above = (weights * (phi(x) @ phi(y).swapaxes(2, 3)) for x, y in ((q, k), turned))
+        return above @ v / below.sum(axis=-1, keepdims=True)
+
+    (finding,) = check(attend, "linear_attention.attend", dim=6, layout="half").diagnosis
+    assert finding.name == "rotate_before_elu_plus_one"
