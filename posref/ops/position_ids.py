@@ -311,7 +311,7 @@ INSIDE = {
 ARRAYS = {
     "mask": lambda s: _padded(np.arange(s.batch)[:, None], np.arange(s.n_key), s),
     "lengths": lambda s: np.array([3, 1, 4, 2]),
-    "parents": lambda s: np.array([0, 0, 0, 1, 1, 2, 3, 3, 5]),
+    "parents": lambda s: np.array([0, 0, 1, 1, 0, 4, 3, 5, 2]),
     "query_positions": lambda s: _far(s) + 10 + 5 * np.arange(s.n_query),
     "key_positions": _kept_keys,
     "positions": _about_lengths,

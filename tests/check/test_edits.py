@@ -162,3 +162,27 @@ def test_two_steps_in_the_other_order():
 
     (finding,) = check(attend, "linear_attention.attend", dim=6, layout="half").diagnosis
     assert finding.name == "rotate_before_elu_plus_one"
+
+
+def flags_once(lengths):
+    """An empty document and the next one have one flag."""
+    return np.isin(np.arange(lengths.sum()), np.cumsum(lengths)[:-1]).cumsum()
+
+
+def empty_for_the_next(lengths):
+    """The first document that begins at the last start before the token."""
+    starts = np.cumsum(lengths) - lengths
+    return np.where(starts <= np.arange(lengths.sum())[:, None], starts, -1).argmax(axis=1)
+
+
+@pytest.mark.parametrize(("fn", "names"), [(flags_once, ["lengths_without_zeros"]), (empty_for_the_next, [])])
+def test_an_empty_document_is_asked(fn, names):
+    report = check(fn, "position_ids.documents")
+    assert not report.ok
+    assert [each.name for each in report.diagnosis] == names
+
+
+def test_one_number_for_all_texts_is_the_largest():
+    right = ops.op("attention.prefix_mask").spec
+    (finding,) = check(lambda prefixes, n: right(0 * prefixes + prefixes.max(), n), "attention.prefix_mask").diagnosis
+    assert finding.name == "prefixes_all_the_largest"
