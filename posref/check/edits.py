@@ -309,16 +309,12 @@ def _instead(node: ast.expr, names: dict[str, ast.expr | None]) -> Iterator[ast.
 def _parts(node: ast.expr) -> list[ast.expr]:
     """The operands, arguments or branches of an expression, one of which may stand in its place."""
     match node:
-        case ast.BinOp(left, _, right):
+        case ast.BinOp(left, _, right) | ast.IfExp(_, left, right):
             return [left, right]
         case ast.UnaryOp(ast.USub() | ast.Not() | ast.Invert(), operand):
             return [operand]
-        case ast.BoolOp(_, values):
-            return values
-        case ast.IfExp(_, body, orelse):
-            return [body, orelse]
-        case ast.Call(_, arguments):
-            return [each for each in arguments if not isinstance(each, ast.Starred)]
+        case ast.BoolOp(_, values) | ast.Call(_, values):
+            return [each for each in values if not isinstance(each, ast.Starred)]
     return []
 
 

@@ -266,7 +266,7 @@ def of_steps(f: Any, a: Arguments) -> Iterator[Named]:
         if any(np.array_equal(y, x) for _, y in called[first] for x, _ in called[second]):
             one, other = (step.__name__.strip("_") for step in (first, second))
             bug, remedy = f"the step {other} comes before the step {one}, not after it", f"Apply {one} first, then {other}."
-            yield _mistake(f"{other}_before_{one}", _exchanged(first, second), bug, remedy)
+            yield _mistake(f"{other}_before_{one}", partial(_exchanged, first, second), bug, remedy)
 
 
 def _own_steps(f: Any) -> list[Any]:
@@ -282,11 +282,7 @@ def _calls(f: Any, a: Arguments, step: Any) -> list[tuple[Any, Any]]:
 
     def recorded(*x: Any, **named: Any) -> Any:
         y = step(*x, **named)
-        like = [
-            value
-            for value in (*x, *named.values())
-            if getattr(value, "dtype", None) == np.float64 and value.shape == np.shape(y)
-        ]
+        like = [v for v in (*x, *named.values()) if getattr(v, "dtype", None) == np.float64 and v.shape == np.shape(y)]
         (found if len(like) == 1 and x and like[0] is x[0] else other).append((x[0] if x else None, y))
         return y
 
@@ -312,23 +308,19 @@ def _changed_step(step: Any, some: set[int], twice: bool) -> Any:
     return wrong
 
 
-def _exchanged(first: Any, second: Any) -> Any:
+def _exchanged(first: Any, second: Any, f: Any, a: Arguments) -> Any:
     """The answer in which `second`, where it gets a result of `first`, is called with what `first` got, and `first` follows."""
+    made = list[tuple[Any, Any, Any]]()
 
-    def wrong(f: Any, a: Arguments) -> Any:
-        made = list[tuple[Any, Any, Any]]()
+    def before(x: Any, *rest: Any, **named: Any) -> Any:
+        made.append((x, first(x, *rest, **named), lambda z: first(z, *rest, **named)))
+        return made[-1][1]
 
-        def before(x: Any, *rest: Any, **named: Any) -> Any:
-            made.append((x, first(x, *rest, **named), lambda z: first(z, *rest, **named)))
-            return made[-1][1]
+    def after(y: Any, *rest: Any, **named: Any) -> Any:
+        x, again = next(((x, again) for x, result, again in made if result is y), (y, lambda z: z))
+        return again(second(x, *rest, **named))
 
-        def after(y: Any, *rest: Any, **named: Any) -> Any:
-            x, again = next(((x, again) for x, result, again in made if result is y), (y, lambda z: z))
-            return again(second(x, *rest, **named))
-
-        return varied(varied(f, first, before), second, after)(**a)
-
-    return wrong
+    return varied(varied(f, first, before), second, after)(**a)
 
 
 def along_heads(question: Question, groups: list[tuple[str, list[str]]]) -> Iterator[Named]:
