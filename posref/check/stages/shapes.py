@@ -244,11 +244,12 @@ def confirmed(
     """Keep the diagnoses that also give the output at another length without gaps; else take those found there that fit here.
 
     A few entries fit a constant or a window by chance, and any factor fits one length. A mistake that cannot occur there stays.
-    Of a mask that nothing explains, an edit may explain the longer text, where more entries are wrong.
+    Of a few wrong entries of a mask that nothing explains, an edit may explain the longer text, which has more of them.
     """
     bits = np.isin(first.right, (0, 1)).all()
     claimed = {finding.name: first.claimed.get(finding.name) for finding in report.diagnosis}
-    doubtful = all(mistake and (bits or mistake.kind == "general") for mistake in claimed.values()) and (claimed or bits)
+    few = bits and got.shape == first.right.shape and np.count_nonzero(got != first.right) < edits.MARKS
+    doubtful = all(mistake and (bits or mistake.kind == "general") for mistake in claimed.values()) and (claimed or few)
     rules = {name: mistake for name, mistake in claimed.items() if mistake and mistake.kind == "mask rule"}
     others = [*_outputs(caller, op, settings, first, beyond=bool(rules))] if doubtful else []
     if not others:
