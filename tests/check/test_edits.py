@@ -165,12 +165,10 @@ def test_two_steps_in_the_other_order():
 
 
 def flags_once(lengths):
-    """An empty document and the next one have one flag."""
     return np.isin(np.arange(lengths.sum()), np.cumsum(lengths)[:-1]).cumsum()
 
 
 def empty_for_the_next(lengths):
-    """The first document that begins at the last start before the token."""
     starts = np.cumsum(lengths) - lengths
     return np.where(starts <= np.arange(lengths.sum())[:, None], starts, -1).argmax(axis=1)
 
@@ -178,8 +176,7 @@ def empty_for_the_next(lengths):
 @pytest.mark.parametrize(("fn", "names"), [(flags_once, ["lengths_without_zeros"]), (empty_for_the_next, [])])
 def test_an_empty_document_is_asked(fn, names):
     report = check(fn, "position_ids.documents")
-    assert not report.ok
-    assert [each.name for each in report.diagnosis] == names
+    assert (report.ok, [each.name for each in report.diagnosis]) == (False, names)
 
 
 def test_one_number_for_all_texts_is_the_largest():
