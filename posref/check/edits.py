@@ -286,8 +286,9 @@ def _instead(node: ast.expr, names: dict[str, ast.expr | None]) -> Iterator[ast.
                 yield _written("low + (x - low) % (high - low + 1)", x=arguments[0], low=arguments[1], high=arguments[2])
             if ast.unparse(called) == "np.maximum" and ast.unparse(arguments[1]) == "0":
                 yield from (_written(activation, x=arguments[0]) for activation in ACTIVATIONS)
-        case ast.Subscript():
+        case ast.Subscript(value, where):
             yield ast.BinOp(ast.Constant(0), ast.Mult(), node)
+            yield from [value] if "::-1" in ast.unparse(where) else ()
         case ast.Attribute(attr=name, ctx=ast.Load()) if name not in FIXED:
             yield from _alike(node)
         case ast.Constant(bool()):

@@ -12,7 +12,7 @@ from posref.check import check, edits
 from posref.check.engine import FEW, Question
 from posref.check.implementation import example
 from posref.check.tensors import round_to
-from posref.relative import swin
+from posref.relative import cope, swin
 from posref.rotary import rope
 from tests import own
 from tests.every import every
@@ -165,6 +165,16 @@ def test_an_edit_of_a_mask_is_asked_of_a_longer_text(query, key):
 
     (finding,) = check(chunk_of_the_length, "attention.chunk_mask", width=4).diagnosis
     assert f"`_one_chunk(query_positions{' + 1' * query}, key_positions{' + 1' * key}, width)`" in finding.sentence
+
+
+def test_an_order_that_is_not_reversed():
+    def forward(q, k, table, mask):
+        s = q @ k.swapaxes(-1, -2) / 2
+        p = np.minimum(np.cumsum(mask / (1 + np.exp(-s)), axis=-1)[..., ::-1], len(table) - 1)
+        return s + cope.interpolate(q @ table.T, p)
+
+    (finding,) = check(forward, "cope.scores", scale=0.5, convention="nodiv").diagnosis
+    assert "`gates` for `gates[..., ::-1]` in relative.cope.positions" in finding.sentence
 
 
 def test_two_steps_in_the_other_order():
