@@ -32,6 +32,29 @@ def test_entries_that_are_read():
     assert "reads: your output changes with kernel; the right one changes with no entry of kernel" in report, report
 
 
+def row_17(coordinates, table):
+    """A row that a column has in common with the next one."""
+    return np.broadcast_to(table[17][:, None, None], (4, 49, 49))
+
+
+def whole_scores(*arrays):
+    return np.trunc(ops.op("transformer_xl.scores").spec(*arrays, scale=0.25, bidirectional=False))
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "fn"),
+    [
+        ("swin.bias", {"height": 7, "width": 7, "heads": 4}, row_17),
+        ("transformer_xl.scores", {"scale": 0.25, "bidirectional": False}, whole_scores),
+    ],
+)
+def test_what_one_change_does_not_show_is_read_all_the_same(name, asked, fn):
+    op, report = ops.op(name), Report(name)
+    caller, question = Caller(fn, op, None, None, "bhnd", "batch"), engine.Question(op, op.make(**asked), ("f32",))
+    other_reads(report, caller, question, np.asarray(caller(question.a)))
+    assert report == Report(name), str(report)
+
+
 @every(OPS, name=attrgetter("name"), parts=4)
 def test_errors_of_long_texts_have_bounds(op):
     """A bound that is not finite judges nothing, or accuses what is right."""

@@ -16,6 +16,7 @@ from posref.ops import Arguments
 
 MOST = 128, 2**23  # entries of an axis, each changed once; numbers of all answers then
 TRIES = 6  # other whole numbers in the place of one, which may give the same answer
+LARGER = 7, -51, -11  # times as large are the numbers of further changes
 SMALL = 2.0**-12  # of the largest number: less may be lost on the way
 CHANGED, BEYOND = 1, 2  # changed at all; by more than rounding allows
 Answer = Callable[[Arguments], np.ndarray]
@@ -44,6 +45,10 @@ def other_reads(report: Report, caller: Caller, question: engine.Question, got: 
     for each in _axes(caller, question):
         with suppress(Misbehaved, *engine.NO_ANSWER):  # not every change makes sense
             changed, meant = (_effects(f, question.a, y, bound, *each) for f, y in answers)
+            for times in LARGER if question.a[each[0]].dtype.kind == "f" else ():
+                if (np.maximum(changed, meant)[np.minimum(changed, meant) == 0] == BEYOND).any():
+                    pairs = zip((changed, meant), answers, strict=True)
+                    changed, meant = (_otherwise(seen, f, question.a, y, *each, times) for seen, (f, y) in pairs)
             if (changed[meant == 0] == BEYOND).any():
                 meant = np.maximum(meant, _elsewhere(ours, question.a, *each))
             effects[each] = [changed, meant]
@@ -61,9 +66,14 @@ def say(report: Report, called: Sequence[str], effects: Effects, others: Collect
     for kept, ((name, axis), (theirs, ours)) in product(_kept(len(called)), effects.items()):
         whole = name in others
         read, meant = (_along(kept, y == BEYOND) for y in (theirs, ours))
-        more, less = read & ~_along(kept, ours > 0), meant & ~_along(kept, theirs > 0) & (not whole)
+        more, missed = read & ~_along(kept, ours > 0), meant & ~_along(kept, theirs > 0)
+        less = missed & (not whole)
         if (more | less).any() and (len(kept) < 2 or not whole) and (kept or not (read.any() and meant.any())):
             part = _part(called, kept, more | less)
+            read, meant = (
+                read | meant & ~missed,
+                meant | read & ~more,
+            )  # a small change is a change, where the other one is large
             at = (slice(None), *part[1])
             finding = _finding(name, f"{name}[{':, ' * axis}", part, read[at], meant[at])
             as_many = bool((read.sum(axis=0) == meant.sum(axis=0)).all() and meant.any(axis=0).all())
@@ -85,8 +95,13 @@ def _axes(caller: Caller, question: engine.Question) -> Iterator[tuple[str, int]
     yield from ((name, axis) for _, name, axis in sorted(few, key=lambda each: each[0]))
 
 
-def _effects(f: Answer, a: Arguments, y: np.ndarray, bound: np.ndarray, name: str, axis: int) -> np.ndarray:
-    """How each number of an answer changes if one entry of an axis changes: `(entries, *shape of the answer)`."""
+def _effects(
+    f: Answer, a: Arguments, y: np.ndarray, bound: np.ndarray, name: str, axis: int, source: np.ndarray | None = None
+) -> np.ndarray:
+    """How each number of an answer changes if one entry of an axis changes: `(entries, *shape of the answer)`.
+
+    An entry becomes another one, of the same array or of `source`.
+    """
     size, kind = a[name].shape[axis], a[name].dtype.kind
     found = np.zeros((size, *y.shape), dtype=np.int8)
     for entry in range(size):
@@ -94,11 +109,19 @@ def _effects(f: Answer, a: Arguments, y: np.ndarray, bound: np.ndarray, name: st
         for step in range(kind != "b", min(size, TRIES + 1) if kind in "iub" else 2):
             changed = a[name].copy()
             taken = (slice(None),) * axis + ((entry + step) % size,)
-            changed[place] = changed[taken] if step else ~changed[place]
+            changed[place] = (changed if source is None else source)[taken] if step else ~changed[place]
             with np.errstate(all="ignore"):
                 other = f(Arguments(a | {name: changed}))
                 by = np.abs(other - y) if other.shape == y.shape else np.zeros_like(y)
                 found[entry] = np.maximum(found[entry], CHANGED * (by > 0) + (BEYOND - CHANGED) * (by > bound))
+    return found
+
+
+def _otherwise(found: np.ndarray, f: Answer, a: Arguments, y: np.ndarray, name: str, axis: int, times: int) -> np.ndarray:
+    """The effects, with CHANGED where larger numbers from other places have one: the first change may leave a number as it is,
+    or be lost in a step that rounds."""
+    with suppress(Misbehaved, *engine.NO_ANSWER):  # such numbers may be refused
+        return np.maximum(found, _effects(f, a, y, np.full(y.shape, np.inf), name, axis, times * np.roll(a[name], times)))
     return found
 
 
