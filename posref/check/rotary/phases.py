@@ -760,7 +760,8 @@ def _still(a: Arguments, turns: np.ndarray) -> Named:
 
 
 def _in_both_directions(estimate: np.ndarray, exact: np.ndarray, turning: np.ndarray) -> Named:
-    whole, off = _whole(estimate, turning), np.flatnonzero(_whole(np.abs(_wrap(estimate - exact)) > ANGLE, turning))
+    whole, far = _whole(estimate, turning), np.abs(_wrap(estimate - exact)) > 1e-3 * np.abs(exact) + 1e-9
+    off = np.flatnonzero(_whole(far, turning))
     shown = ", ".join(f"{whole[t]:.4g} of pair {t}" for t in dict.fromkeys([*off[:3], *off[-1:]]))
     right = f"; {len(whole) - len(off)} of {len(whole)} are right" if len(off) < len(whole) else ""
     bug = f"other frequencies, as if they were {shown}: up to whole turns a position, some are negative, 0 or far too large"
