@@ -284,7 +284,8 @@ def _constant_named(report: Report, question: Question, got: np.ndarray) -> bool
     """Say that all elements are equal although the right ones are not."""
     if not _constant(got) or _constant(question.right):
         return False
-    sentence, remedy = f"your output is {got.flat[0]:.10g} everywhere, for inputs that give different numbers", READS
+    first = ", the first right number" if got.flat[0] == question.right.flat[0] else ""
+    sentence, remedy = f"your output is {got.flat[0]:.10g} everywhere{first}, for inputs that give different numbers", READS
     if question.kind == "b" and got.all():
         sentence, remedy = f"{sentence}: every query sees every key, as where this mask is not applied", MASKED
     report.found("constant_output", sentence, remedy)

@@ -694,7 +694,12 @@ FACTS = [
     ),
     ("sinusoidal.encode", WAVES, lambda p, dim: sinusoids(p)[1, 6], "the right result of batch row 1, row 6 alone"),
     ("sinusoidal.encode", WAVES, lambda p, dim: sinusoids(np.array(7)), "the right result of position 7 alone"),
-    ("deberta.log_bucket", LOG_BUCKETS | {"source": "transformers"}, lambda x: 0 * x - 256, "is -256 everywhere"),
+    (
+        "deberta.log_bucket",
+        LOG_BUCKETS | {"source": "transformers"},
+        lambda x: 0 * x - 256,
+        "is -256 everywhere, the first right number",
+    ),
     (
         "position_ids.cached",
         {"n_query": 9, "n_key": 9},
