@@ -32,22 +32,14 @@ def test_entries_that_are_read():
     assert "reads: your output changes with kernel; the right one changes with no entry of kernel" in report, report
 
 
-def row_17(coordinates, table):
-    """A row that a column has in common with the next one."""
-    return np.broadcast_to(table[17][:, None, None], (4, 49, 49))
+XL, WINDOW = {"scale": 0.25, "bidirectional": False}, {"height": 7, "width": 7, "heads": 4}
+HIDDEN = [  # a number that two columns have in common; scores that are cut to whole numbers
+    ("swin.bias", WINDOW, lambda _, table: np.tile(table[17][:, None, None], (1, 49, 49))),
+    ("transformer_xl.scores", XL, lambda *arrays: np.trunc(ops.op("transformer_xl.scores").spec(*arrays, **XL))),
+]
 
 
-def whole_scores(*arrays):
-    return np.trunc(ops.op("transformer_xl.scores").spec(*arrays, scale=0.25, bidirectional=False))
-
-
-@pytest.mark.parametrize(
-    ("name", "asked", "fn"),
-    [
-        ("swin.bias", {"height": 7, "width": 7, "heads": 4}, row_17),
-        ("transformer_xl.scores", {"scale": 0.25, "bidirectional": False}, whole_scores),
-    ],
-)
+@every(HIDDEN, name=lambda case: case[0])
 def test_what_one_change_does_not_show_is_read_all_the_same(name, asked, fn):
     op, report = ops.op(name), Report(name)
     caller, question = Caller(fn, op, None, None, "bhnd", "batch"), engine.Question(op, op.make(**asked), ("f32",))
