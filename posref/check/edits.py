@@ -8,6 +8,7 @@ arguments are not edited. If a state is carried through a text, the functions th
 import ast
 import copy
 import inspect
+import re
 import sys
 import textwrap
 import warnings
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from posref.check.engine import NO_ANSWER, Named, Question, ratios
-from posref.check.fitted import explains, first_that_fits
+from posref.check.fitted import explains
 from posref.ops import Arguments, Mistake, NotHere
 from posref.ops.common import CHUNKS, rounded, wrapped
 from posref.ops.variation import steps, varied
@@ -97,10 +98,18 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
     if few or handful:  # there are so few parts, and even fewer parentheses, that none fits by chance
         all_of = [_of_bodies(spec, question.a, PARTS if few else REGROUPED)]
     tried = chain.from_iterable(islice(each, most) for each in all_of)
-    near = (each for each in tried if _explains(question, got, each))
-    found = first_that_fits(question, got, near)
+    found = settled(question.a, (each for each in tried if _explains(question, got, each) and question.names(got, each)))
     question.cut = not found and any(next(each, None) for each in all_of)
     yield from found
+
+
+def settled(a: Arguments, fitting: Iterator[Named]) -> list[Named]:
+    """The first of the edits that fit; if it has another argument than the specification, the first with 0, which has none."""
+    for first in fitting:
+        after, before = ({*re.findall(r"\w+", code)} for code in first[1].bug.split("` for `"))
+        zero = (each for each in fitting if " with 0 for " in each[0]) if after & a.keys() - before else iter(())
+        return [next(zero, first)]
+    return []
 
 
 def _explains(question: Question, got: np.ndarray, named: Named) -> bool:

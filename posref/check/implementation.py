@@ -576,7 +576,7 @@ def _question(report: Report, caller: Caller, a: Arguments, model: str | None) -
         report.failed("dtype", f"the output has dtype {caller.dtype}, expected one of {', '.join(BY_DTYPE)}")
         return None
     other = f", of inputs in {caller.given}" if caller.given and not whole and caller.given != caller.dtype else ""
-    report.passed("dtype", caller.dtype + other)
+    report.passed("dtype", caller.dtype + ", where integers are asked for" * (right.dtype.kind in "iu" and not whole) + other)
     return engine.Question(caller.op, a, allowed if model is None else (model,))
 
 

@@ -114,7 +114,8 @@ class Report:
             lines.append(f"  Diagnosis: none of {self.ruled_out} hypotheses fits.{f' Nearest: {nearest}.' if nearest else ''}")
         if self.stopped:
             lines.append(
-                "  The search stopped at its limit: some pairs, numbers and edits are untried. Ask for fewer heads and tokens."
+                "  The search stopped at its limit: some pairs, numbers and edits are untried. "
+                "Ask for less: first a smaller width (dim or head_dim), then fewer heads and tokens."
             )
         return lines
 

@@ -284,7 +284,8 @@ def _constant_named(report: Report, question: Question, got: np.ndarray) -> bool
     """Say that all elements are equal although the right ones are not."""
     if not _constant(got) or _constant(question.right):
         return False
-    sentence, remedy = f"your output is {got.flat[0]:.10g} everywhere, for inputs that give different numbers", READS
+    first = ", the first right number" if got.flat[0] == question.right.flat[0] else ""
+    sentence, remedy = f"your output is {got.flat[0]:.10g} everywhere{first}, for inputs that give different numbers", READS
     if question.kind == "b" and got.all():
         sentence, remedy = f"{sentence}: every query sees every key, as where this mask is not applied", MASKED
     report.found("constant_output", sentence, remedy)
@@ -293,9 +294,11 @@ def _constant_named(report: Report, question: Question, got: np.ndarray) -> bool
 
 def _read(found: Found, question: Question, got: np.ndarray) -> Found:
     """The fits without mistakes in positions, if a constant output is True everywhere or fits several: it read no position."""
-    others = tuple(each for each in found.fits if each[1].kind != "positions")
-    undecided = (got.all() and question.kind == "b") or len(found.fits) - len(others) > 2
-    return found._replace(fits=others) if _constant(got) and undecided else found
+    constant = _constant(got)  # one number is its own first
+    fits = tuple(each for each in found.fits if not (constant and each[0].endswith("_all_the_first")))
+    others = tuple(each for each in fits if each[1].kind != "positions")
+    undecided = (got.all() and question.kind == "b") or len(fits) - len(others) > 2
+    return found._replace(fits=others if constant and undecided else fits)
 
 
 def _or_of_zeros(question: Question, got: np.ndarray) -> str:
@@ -431,11 +434,20 @@ def _claim(question: Question, name: str, mistake: Mistake) -> str:
         ((setting, new),) = change.items()
         old, new = question.a[setting], new(question.a) if callable(new) else new
         if all(value is None or isinstance(value, (str, int, float)) for value in (old, new)):
-            power = other_settings.as_exponent(new, old) if setting == "base" else ""
+            power = other_settings.as_exponent(new, old) if setting == "base" else _or_beyond(question, setting, old, new)
             return f"with {setting}={_said(new)}{power}; you asked for {setting}={_said(old)}"
     if mistake.bug == name:  # another array: twice the slopes
         return f"with {name} instead of {' and '.join(change)}"
     return mistake.bug if mistake.kind in ("edit", "padding") else f"with the mistake {name}: {mistake.bug}"
+
+
+def _or_beyond(question: Question, setting: str, old: Any, new: Any) -> str:
+    """Words, if a number that is twice as far from the one asked for gives the same answer: then this one is not known."""
+    if any(type(value) not in (int, float) for value in (old, new)):
+        return ""
+    one, other = (question.answer(f"{setting}={value}", using(**{setting: value})) for value in (new, 2 * new - old))
+    same = one is not None and other is not None and np.array_equal(one, other)
+    return f" or {'more' if new > old else 'less'}" if same else ""
 
 
 def _said(value: Any) -> str:

@@ -298,12 +298,12 @@ def _put(part: np.ndarray, source: Any, y: Any) -> Any:
 
 def not_finite(question: Question, got: np.ndarray, bad: np.ndarray) -> str:
     """Words for where values are NaN or infinite, and whether the others are right."""
-    others = ratios(np.where(bad, question.right, got), question.right, question.tolerance[question.models[-1]]) <= 1
-    alone = "; all others are right" if others.all() and not bad.all() else ""
+    wrong = ratios(np.where(bad, question.right, got), question.right, question.tolerance[question.models[-1]]) > 1
+    others = "" if bad.all() else f"; {wrong.sum()} of the others are wrong" if wrong.any() else "; all others are right"
     return (
         f"{bad.sum()} of {bad.size} values are NaN or infinite, the first at ({_listed(_place(bad))})"
         f"{_from(question, bad)}{where(bad, names(question))}{_columns(question, bad)}"
-        f"{_beyond_float16(question, bad)}{_causal(question, bad)}{alone}"
+        f"{_beyond_float16(question, bad)}{_causal(question, bad)}{others}"
     )
 
 

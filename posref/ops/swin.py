@@ -260,9 +260,9 @@ MISTAKES = {
     "padded_after_rolling": Mistake(
         using(height=lambda a: a.height + 1, width=lambda a: a.width + 1), only="shift_mask"
     ).words("""
-        the mask is that of the padded image, because the image is rolled, then padded, as in timm
+        the region that came round begins one too late, at n + 1 - shift: > for >=, or an image rolled, then padded, as in timm
         The two ends of the image see each other where windows do not divide it.
-        Pad before rolling, or split each axis at its own n - shift."""),
+        Split each axis at its own n - shift; pad before rolling."""),
     "not_rolled": Mistake(using(shift=0), only="shift_mask").words("""
         the shift is ignored: the mask is that of an image that was not rolled
         The two ends of the image see each other.

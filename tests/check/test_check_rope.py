@@ -439,6 +439,13 @@ def test_other_frequencies_are_measured():
     assert "8 at pair 31" in report.diagnosis[0].sentence
 
 
+def test_frequencies_that_differ_are_shown():
+    theta = inverse_frequencies(64, 5e5) * np.where(np.isin(np.arange(32), [14, 15]), -3, 1)
+    (found,) = check_rope(lambda x, p: plain(x, p, theta=theta.astype(f32)), dim=64, base=5e5, layout="half").diagnosis
+    assert f"as if they were {theta[14]:.4g} of pair 14, {theta[15]:.4g} of pair 15: " in found.sentence
+    assert "30 of 32 are right" in found.sentence
+
+
 def test_pairs_without_a_name_are_read_from_basis_vectors():
     order = np.random.default_rng(0).permutation(16)
     back = np.argsort(order)

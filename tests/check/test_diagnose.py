@@ -231,6 +231,8 @@ def test_nan_is_reported():
     said = "1 of 4 values are NaN or infinite, the first at (2); all in column 2; all others are right"
     assert report.checks[-1].detail == said
     assert report.diagnosis == []
+    report = diagnose(case, np.where(np.arange(4) == 2, np.nan, case.expected[::-1]))
+    assert report.checks[-1].detail == said.replace("all others are right", "3 of the others are wrong")
 
 
 # files -----------------------------------------------------------------------------------------------------------------

@@ -67,6 +67,15 @@ def test_expressions_that_no_run_evaluates_are_not_changed():
         assert name in words or answer is None or np.array_equal(answer, question.right), name
 
 
+@every([(1e6, 32768, "`0` for `np.maximum(low, 0)`"), (1e4, 4096, "beta_fast=1024 or more; you asked for beta_fast=32")])
+def test_what_any_large_number_explains_is_no_setting(base, length, said):
+    """YaRN's ramp begins at pair 0."""
+    op, asked = ops.op("scaling.yarn"), {"dim": 128, "base": base, "factor": 8.0, "original_length": length, "truncate": True}
+    got = op.spec(**op.make(**asked) | {"beta_fast": 4.0**9})
+    (found,) = check(lambda *_: got, "scaling.yarn", **asked).diagnosis
+    assert said in found.sentence
+
+
 def test_one_number_is_no_evidence():
     """Positions that are all too large by 2 n_query: other numbers of the code may be that one."""
     question = Question(ops.op("position_ids.cached"), ops.op("position_ids.cached").make(n_query=5, n_key=23), ("f32",))

@@ -90,6 +90,7 @@ def by_axes(x, coordinates, theta):
 
 
 PATCHES_BEYOND = "blocks_beyond_the_window"
+MID = {"buckets": 256, "max_position": 512, "source": "transformers"}
 LOG_BUCKETS = {"buckets": 256, "max_position": 512, "source": "microsoft"}
 PERMUTED = {"dim": 8, "head_dim": 8, "heads": 6, "key_heads": 3, "scale": 0.25, "source": "half", "target": "half"}
 
@@ -697,6 +698,13 @@ FACTS = [
     ),
     ("sinusoidal.encode", WAVES, lambda p, dim: sinusoids(p)[1, 6], "the right result of batch row 1, row 6 alone"),
     ("sinusoidal.encode", WAVES, lambda p, dim: sinusoids(np.array(7)), "the right result of position 7 alone"),
+    ("deberta.log_bucket", MID, lambda x: 0 * x - 256, "is -256 everywhere, the first right number"),
+    (
+        "position_ids.cached",
+        {"n_query": 9, "n_key": 9},
+        lambda n, _: 0.3 * np.arange(n),
+        "float64, where integers are asked for",
+    ),
 ]
 NOISE = np.random.default_rng(1).normal(size=(3, 7, 64))
 

@@ -253,6 +253,8 @@ def test_advice_on_frequencies_is_about_their_ratios(slow, advice):
     report = check_rope(turned(theta), dim=DIM, layout="half")
     assert [finding.name for finding in report.diagnosis] == ["other_frequencies"]
     assert advice in report.diagnosis[0].remedy
+    (found,) = check_rope(turned(theta), dim=DIM, layout="half", schedule="llama3", base=1e4, **LLAMA3).diagnosis
+    assert "ask for it or remove it" not in found.remedy
 
 
 @pytest.mark.parametrize(("schedule", "factor"), [("yarn", "0.1 ln(factor) + 1"), (None, "The rotation asked for keeps norms")])

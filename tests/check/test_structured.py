@@ -152,7 +152,7 @@ CASES = {  # op, settings, what is right, and what is wrong by its name
         {},
         lambda n_query, n_key: np.arange(n_key - n_query, n_key),
         {
-            "result_entries_all_the_first": lambda n_query, n_key: np.full(n_query, n_key - n_query),
+            "constant_output": lambda n_query, n_key: np.full(n_query, n_key - n_query),
             "result_in_float16": lambda n_query, n_key: np.arange(n_key - n_query, n_key).astype(np.float16),
         },
     ),

@@ -270,7 +270,7 @@ def _from_phases(question: Question, got: np.ndarray, base: Base, pairs: Pairs |
         ]
         near = _edited(question.a, lambda made: np.abs(_wrap(made - _whole(signed[1], turning))).max() <= 1e-3)
         yield [named for each in near for named in (prepared.plus(*each).named() if prepared.parts else [each])]
-        yield prepared.plus(*_in_both_directions(signed[1], turning)).named()
+        yield prepared.plus(*_in_both_directions(signed[1], exact.sign * exact.frequencies, turning)).named()
     if pairs is not None:
         yield _of_vectors(question, got, prepared, pairs)
 
@@ -468,12 +468,15 @@ def _edited(a: Arguments, near: Callable[[np.ndarray], bool]) -> Stage:
         return []
     spec = frequencies if known is None else ops.op(f"scaling.{known.name}").spec
     settings = Arguments({"base": a.base} if known is None else known.settings, dim=a.dim)
-    for name, mistake in chain(edits.every(spec, settings), edits.in_few_bits(spec, settings)):
-        with suppress(*NO_ANSWER), np.errstate(all="ignore"):
-            made = np.asarray(mistake.wrong(spec, settings), dtype=float)
-            if made.shape == (a.dim // 2,) and near(made):
-                return [(name, mistake._replace(wrong=using(frequencies=made)))]
-    return []
+
+    def fitting() -> Iterator[Named]:
+        for name, mistake in chain(edits.every(spec, settings), edits.in_few_bits(spec, settings)):
+            with suppress(*NO_ANSWER), np.errstate(all="ignore"):
+                made = np.asarray(mistake.wrong(spec, settings), dtype=float)
+                if made.shape == (a.dim // 2,) and near(made):
+                    yield name, mistake._replace(wrong=using(frequencies=made))
+
+    return edits.settled(settings, fitting())
 
 
 def _whole(estimate: np.ndarray, turning: np.ndarray) -> np.ndarray:
@@ -756,18 +759,21 @@ def _still(a: Arguments, turns: np.ndarray) -> Named:
     return "pairs_still", _mistake(using(frequencies=used), bug, "Turn every pair that is to turn.", "base")
 
 
-def _in_both_directions(estimate: np.ndarray, turning: np.ndarray) -> Named:
-    whole = _whole(estimate, turning)
-    shown = ", ".join(f"{whole[t]:.4g} of pair {t}" for t in sorted({0, 1, 2, len(whole) - 1} & {*range(len(whole))}))
+def _in_both_directions(estimate: np.ndarray, exact: np.ndarray, turning: np.ndarray) -> Named:
+    whole, far = _whole(estimate, turning), np.abs(_wrap(estimate - exact)) > 1e-3 * np.abs(exact) + 1e-9
+    off = np.flatnonzero(_whole(far, turning))
+    shown = ", ".join(f"{whole[t]:.4g} of pair {t}" for t in dict.fromkeys([*off[:3], *off[-1:]]))
+    right = f"; {len(whole) - len(off)} of {len(whole)} are right" if len(off) < len(whole) else ""
     bug = f"other frequencies, as if they were {shown}: up to whole turns a position, some are negative, 0 or far too large"
-    return "other_frequencies", _mistake(using(frequencies=whole), bug, FAST, "base")
+    return "other_frequencies", _mistake(using(frequencies=whole), f"{bug}{right}", COMPARE if right else FAST, "base")
 
 
 def _measured(frequencies: np.ndarray, exact: np.ndarray, turning: np.ndarray) -> Named:
     ratio, whole = exact / frequencies, _whole(frequencies, turning)
     shown = ", ".join(f"{ratio[t]:.4g} at pair {t}" for t in sorted({0, len(ratio) // 4, len(ratio) // 2, len(ratio) - 1}))
     bug = f"other frequencies: those asked divided by those used are {shown}{where_scaled(ratio, exact)}"
-    rises = abs(ratio[0] - 1) < 1e-3 and (np.diff(ratio) > -1e-3 * ratio[1:]).all() and ratio[-1] > 1
+    plain = len(exact) < 3 or np.allclose(exact[2:] / exact[1:-1], exact[1] / exact[0], rtol=1e-3)  # no schedule was asked
+    rises = plain and abs(ratio[0] - 1) < 1e-3 and (np.diff(ratio) > -1e-3 * ratio[1:]).all() and ratio[-1] > 1
     return "other_frequencies", _mistake(using(frequencies=whole), bug, SCALED if rises else COMPARE, "base")
 
 

@@ -202,7 +202,7 @@ def _far_key_question(
 ) -> engine.Question:
     """The question at this gap: one call if the batch shows all cases at once, else up to three calls."""
     models = models_after(report, first)
-    if caller.dtype == "float16" and gap > np.finfo(np.float16).max:
+    if caller.dtype == "float16" and gap > float(np.finfo(np.float16).max):
         raise ValueError("distances leave the numbers of float16")
     for turn in range(1 if len(np.atleast_2d(first.a.get("query_positions", 0))) > 2 or "offsets" in first.a else 3):
         question = _there(caller, probe.parted(first.a, gap, turn), models)

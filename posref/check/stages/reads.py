@@ -16,6 +16,7 @@ from posref.ops import Arguments
 
 MOST = 128, 2**23  # entries of an axis, each changed once; numbers of all answers then
 TRIES = 6  # other whole numbers in the place of one, which may give the same answer
+LARGER = 7, -51, -11  # times as large are further changes, where one leaves a number as it is, or is lost in a step that rounds
 SMALL = 2.0**-12  # of the largest number: less may be lost on the way
 CHANGED, BEYOND = 1, 2  # changed at all; by more than rounding allows
 Answer = Callable[[Arguments], np.ndarray]
@@ -44,6 +45,11 @@ def other_reads(report: Report, caller: Caller, question: engine.Question, got: 
     for each in _axes(caller, question):
         with suppress(Misbehaved, *engine.NO_ANSWER):  # not every change makes sense
             changed, meant = (_effects(f, question.a, y, bound, *each) for f, y in answers)
+            for times in LARGER if question.a[each[0]].dtype.kind == "f" else ():
+                with suppress(Misbehaved, *engine.NO_ANSWER):  # larger numbers may be refused
+                    if (np.maximum(changed, meant)[np.minimum(changed, meant) == 0] == BEYOND).any():
+                        further = (_effects(f, question.a, y, np.inf, *each, times) for f, y in answers)
+                        changed, meant = map(np.maximum, (changed, meant), further)
             if (changed[meant == 0] == BEYOND).any():
                 meant = np.maximum(meant, _elsewhere(ours, question.a, *each))
             effects[each] = [changed, meant]
@@ -62,9 +68,11 @@ def say(report: Report, called: Sequence[str], effects: Effects, others: Collect
     for kept, ((name, axis), (theirs, ours)) in product(_kept(len(called)), effects.items()):
         whole = name in others
         read, meant = (_along(kept, y == BEYOND) for y in (theirs, ours))
-        more, less = read & ~_along(kept, ours > 0), meant & ~_along(kept, theirs > 0) & (not whole)
+        more, missed = read & ~_along(kept, ours > 0), meant & ~_along(kept, theirs > 0)
+        less = missed & (not whole)
         if (more | less).any() and (len(kept) < 2 or not whole) and (kept or not (read.any() and meant.any())):
             part = _part(called, kept, more | less)
+            read, meant = read | meant & ~missed, meant | read & ~more  # a small change is one too
             at = (slice(None), *part[1])
             finding = _finding(name, f"{name}[{':, ' * axis}", part, read[at], meant[at])
             as_many = bool((read.sum(axis=0) == meant.sum(axis=0)).all() and meant.any(axis=0).all())
@@ -86,16 +94,19 @@ def _axes(caller: Caller, question: engine.Question) -> Iterator[tuple[str, int]
     yield from ((name, axis) for _, name, axis in sorted(few, key=lambda each: each[0]))
 
 
-def _effects(f: Answer, a: Arguments, y: np.ndarray, bound: np.ndarray, name: str, axis: int) -> np.ndarray:
-    """How each number of an answer changes if one entry of an axis changes: `(entries, *shape of the answer)`."""
+def _effects(f: Answer, a: Arguments, y: np.ndarray, bound: Any, name: str, axis: int, times: int = 1) -> np.ndarray:
+    """How each number of an answer changes if one entry of an axis becomes another one: `(entries, *shape of the answer)`.
+
+    `times` other than 1 take numbers from elsewhere, so many times as large.
+    """
     size, kind = a[name].shape[axis], a[name].dtype.kind
-    found = np.zeros((size, *y.shape), dtype=np.int8)
+    found, source = np.zeros((size, *y.shape), dtype=np.int8), a[name] if times == 1 else times * np.roll(a[name], times)
     for entry in range(size):
         place = (slice(None),) * axis + (entry,)
         for step in range(kind != "b", min(size, TRIES + 1) if kind in "iub" else 2):
             changed = a[name].copy()
             taken = (slice(None),) * axis + ((entry + step) % size,)
-            changed[place] = changed[taken] if step else ~changed[place]
+            changed[place] = source[taken] if step else ~changed[place]
             with np.errstate(all="ignore"):
                 other = f(Arguments(a | {name: changed}))
                 by = np.abs(other - y) if other.shape == y.shape else np.zeros_like(y)
@@ -111,7 +122,7 @@ def _elsewhere(f: Answer, a: Arguments, name: str, axis: int) -> np.ndarray:
         small = Arguments(a | {key: turn(x) / (64 * max(1, np.abs(x).max())) for key, x in reals.items()})
         with suppress(*engine.NO_ANSWER):  # the specification refuses some of these numbers
             y = f(small)
-            found = np.maximum(found, _effects(f, small, y, np.full(y.shape, np.inf), name, axis))
+            found = np.maximum(found, _effects(f, small, y, np.inf, name, axis))
     return found
 
 
