@@ -339,6 +339,7 @@ class Question:
         for name, mistake in candidates:
             answer = self.answer(name, mistake.wrong)
             if answer is None or answer.shape != got.shape:
+                near |= {} if answer is None or got.shape == self.right.shape else {name: np.inf}
                 continue
             if answer.shape != self.right.shape or self._near(got, answer, model):
                 if answer.shape == self.right.shape and not self._told(answer, model):
