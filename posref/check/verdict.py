@@ -207,6 +207,7 @@ def _of_another_shape(question: Question, got: np.ndarray) -> Iterator[Iterable[
     yield general.arrangements(question, got)
     yield rearranged.hypotheses(question, got)
     yield chain(other_settings.neighbors(question, got.shape), other_settings.hypotheses(question, got.shape))
+    yield rearranged.of_arguments(question, got)
 
 
 def decided(report: Report, question: Question) -> bool:

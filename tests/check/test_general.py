@@ -414,6 +414,14 @@ AT_LEAST, LARGEST = "np.maximum({}, threshold)", "0 * query_positions + np.max(q
 OF_BATCH = "0 * positions + np.max(positions, axis=0)"
 BOTH_SIDES = {"bidirectional": True}
 SECOND_OF_4 = {"n": 32, "ranks": 4, "rank": 1}
+
+
+def single_heads(q, k, w, *positions, axis=()):
+    heads = [ops.op("indexer.scores").spec(q[:, [h]], k, w[..., [h]], *positions, **INDEXER) for h in range(q.shape[1])]
+    return np.stack(heads, axis=1).sum(axis=axis)
+
+
+INDEXER, FORM = {"rotary_dim": 8, "layout": "half", "scale": 0.25}, {"form": "difference"}
 IN_2_PARTS = "result_features_in_2_parts_along_2"
 NAMED = [
     ("rope.scores", ROPE, lambda q, k, i, j: woven(q, i) @ turned(k, j).swapaxes(2, 3) / 4, "other_layout_of_q"),
@@ -433,6 +441,14 @@ NAMED = [
     ("rope.rotate", HALF, lambda *x: np.stack(np.split(turned(*x), 2, axis=3), axis=2), IN_2_PARTS),
     ("rope.rotate", HALF, lambda *x: np.stack(np.split(turned(*x), 2, axis=3), axis=2).reshape(3, 5, 23, 16), IN_2_PARTS),
     ("rope.scores", ROPE, lambda *x: scores(*x).transpose(0, 3, 1, 2).reshape(3, 23, 20), "result_axes_0312012_reshaped"),
+    ("rope.scores", ROPE, lambda *x: scores(*x).sum(axis=1, keepdims=True), "result_summed_over_heads"),
+    ("rope.scores", ROPE, lambda q, k, i, j: q, "q_returned"),
+    ("attention.window_mask", WINDOW, lambda i, j: j[:, None], "key_positions_returned"),
+    ("alibi.bias", ALIBI, lambda i, j: SLOPES * offsets(j, i), "query_positions_and_key_positions_exchanged"),
+    ("forgetting.bias", FORM, lambda g: ops.op("forgetting.bias").spec(g.swapaxes(1, 2), **FORM), "log_gates_axes_0_2_1"),
+    ("indexer.scores", INDEXER, partial(single_heads, axis=2), "heads_not_summed_but_rows"),
+    ("indexer.scores", INDEXER, single_heads, "heads_not_summed"),
+    ("sinusoidal.encode", WAVE, lambda p, dim: ops.op("sinusoidal.encode").spec(p, **WAVE | {"dim": 28}), "dim 28"),
     ("attention.attend", ROWS, lambda q, k, v, m, r: attend(q / r[:, None], k, v, m), "row_scale_inverted"),
     ("attention.attend", ROWS, lambda q, k, v, m, r: attend(q, k * np.r_[1, 1, r][:, None], v, m), "row_scale_on_keys"),
     ("position_ids.temperature", WARM, lambda p: 1 + 0.1 * np.log2(1 + (p + 1) // 8192), "amount_times_1.4427"),
