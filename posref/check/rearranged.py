@@ -3,16 +3,16 @@
 import re
 from collections.abc import Iterable, Iterator
 from functools import partial
-from itertools import chain, permutations, product
+from itertools import chain, combinations, permutations, product
 from typing import Any
 
 import numpy as np
 
-from posref.check import fitted
+from posref.check import fitted, general
 from posref.check.axes import RESULT, names
 from posref.check.axes import axes as labels_of
 from posref.check.engine import Named, Question, distance
-from posref.ops import Arguments, Mistake, changing, result, using
+from posref.ops import Arguments, Mistake, changing, result
 
 SAMPLE = 64  # elements that tell whether a rearrangement may give the output
 MOST = 512  # numbers of an argument that is read as one row: a result may have a square of them
@@ -81,11 +81,10 @@ def _given(question: Question, got: np.ndarray) -> Iterator[Named]:
     a, named = question.a, partial(_mistake, got)
     arrays = {name: x for name in question.op.given if isinstance(x := a.get(name), np.ndarray)}
     for name, x in a.items():
-        numbers = np.unique(x if np.asarray(x).dtype.kind in "if" else 0)
-        if np.shape(np.squeeze(x)) == got.squeeze().shape and (numbers.size > 2 or numbers.min() > 2):
-            yield named(
-                f"{name}_returned", f"{name} is returned as it is given", lambda f, a, n=name: np.reshape(a[n], got.shape)
-            )
+        numbers = np.unique(x if type(x) in (int, float, np.ndarray) else 0)
+        if (numbers.size > 2 or numbers[:1].sum() > 2) and np.squeeze(x).shape == got.squeeze().shape:
+            given = lambda f, a, name=name: np.reshape(a[name], got.shape)  # noqa: E731
+            yield named(f"{name}_returned", f"{name} is returned as it is given", given)
     for name, x in arrays.items():
         for axes in [each for each in permutations(range(x.ndim)) if 0 < sum(i != j for i, j in enumerate(each)) < 4]:
             bug, moved = f"{name} is read with its axes in the order {axes}", changing(partial(np.transpose, axes=axes), name)
@@ -96,12 +95,9 @@ def _given(question: Question, got: np.ndarray) -> Iterator[Named]:
             row = changing(partial(np.reshape, shape=(1,) * (x.ndim - 1) + (-1,)), name)
             flat = lambda f, a, row=row: row(f, a).reshape(got.shape)  # noqa: E731
             yield named(f"{name}_flattened", f"{name} is read as one row: all its axes are flattened", flat)
-    for one, other in permutations(arrays, 2):
+    for one, other in combinations(arrays, 2):
         if arrays[one].ndim == arrays[other].ndim and arrays[one].shape != arrays[other].shape:
-            taken, given = {other: lambda a, n=one: a[n]}, {one: lambda a, n=other: a[n]}
-            yield named(f"{one}_for_{other}", f"{one} is used in the place of {other}", using(**taken))
-            if [*arrays].index(one) < [*arrays].index(other):
-                yield named(f"{one}_and_{other}_exchanged", f"{one} and {other} are exchanged", using(**taken, **given))
+            yield from general.exchanged(one, other)
 
 
 def _summed(question: Question, got: np.ndarray) -> Iterator[Named]:
@@ -116,14 +112,9 @@ def _summed(question: Question, got: np.ndarray) -> Iterator[Named]:
         whole = question.answer("heads_summed", partial(_of_heads, heads, 0))
         told = whole is not None and distance(whole, right, 2 * question.tolerance[question.models[-1]]) <= 1
         for axis, over in enumerate((*called, ""), 1) if told else ():
-            bug = f"the terms of the result are {f'added up over {over}, not' if over else 'not added up'} over heads"
-            yield _mistake(
-                got,
-                f"heads_not_summed_but_{over}" if over else "heads_not_summed",
-                bug,
-                partial(_of_heads, heads, axis),
-                SUMMED,
-            )
+            said = f"added up over {over}, not" if over else "not added up"
+            wrong = partial(_of_heads, heads, axis)
+            yield _mistake(got, f"terms_{said}_over_heads", f"the terms of the result are {said} over heads", wrong, SUMMED)
 
 
 def _of_heads(heads: dict[str, int], axis: int, f: Any, a: Arguments) -> Any:
