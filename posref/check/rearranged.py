@@ -17,13 +17,15 @@ from posref.ops import Arguments, Mistake, changing, result
 SAMPLE = 64  # elements that tell whether a rearrangement may give the output
 MOST = 512  # numbers of an argument that is read as one row: a result may have a square of them
 ORDER, CUT = "Exchange axes by a transposition, not by a reshape.", "Join parts along the axis that was cut."
+SHAPE = "Return the result in the shape of the contract."
 GIVEN, SUMMED = "Check which argument stands in which place, and the axes of each.", "Check the axis of every sum."
 
 
 def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
     """The first move of the right numbers that gives this output; each is tried on the places of a few of them."""
     right, bound = question.right, question.tolerance[question.models[-1]].ravel()
-    if question.gauge == "none" and got.size == right.size and max(right.ndim, got.ndim) <= 5:
+    other = got.shape == right.shape or got.squeeze().shape != right.squeeze().shape  # an axis of size 1 moves no number
+    if question.gauge == "none" and got.size == right.size and max(right.ndim, got.ndim) <= 5 and other:
         places, some = np.arange(right.size).reshape(right.shape), slice(None, None, got.size // SAMPLE | 1)
         backs = [*permutations(range(got.ndim))][: 1 if got.shape == right.shape else None]
         joined = _joined(right, got, names(question))
@@ -59,8 +61,9 @@ def _orders(right: np.ndarray, got: np.ndarray, backs: Iterable[tuple[int, ...]]
         order = f", with its axes in the order {axes}," if [*axes] != sorted(axes) else ""
         bug = f"the result{order} is read in the shape {(*shape,)}"
         bug += f", whose axes are then put in the order {back}" if [*back] != sorted(back) else ""
+        remedy = ORDER if order or [*back] != sorted(back) or sorted(got.shape) == sorted(right.shape) else SHAPE
         name = f"axes_{''.join(map(str, axes + back))}_reshaped"
-        yield name, lambda y, a=axes, s=shape, b=back: np.transpose(_read(y.shape, a, s, y), b), bug, ORDER
+        yield name, lambda y, a=axes, s=shape, b=back: np.transpose(_read(y.shape, a, s, y), b), bug, remedy
 
 
 def _read(cut: Any, axes: Any, shape: Any, y: Any) -> Any:
@@ -103,7 +106,7 @@ def _given(question: Question, got: np.ndarray) -> Iterator[Named]:
 def _summed(question: Question, got: np.ndarray) -> Iterator[Named]:
     """The result added up along an axis; and what it adds up over heads, kept apart or added up along another axis."""
     right, called, a = question.right, names(question), question.a
-    for axis, over in enumerate(called):
+    for axis, over in ((i, name) for i, name in enumerate(called) if right.shape[i] > 1):
         added = result(partial(np.sum, axis=axis, keepdims=got.ndim == right.ndim))
         yield _mistake(got, f"result_summed_over_{over}", f"the result is added up over its {over}", added, SUMMED)
     labels = labels_of(question.op, a)
