@@ -121,6 +121,8 @@ class Question:
                 y = np.real(np.asarray(wrong(self.op.spec, self.a)).astype(complex))
         except NO_ANSWER:
             return None
+        if y.shape == getattr(wrong, "shape", self.right.shape) != self.right.shape:
+            return y
         try:
             return np.where(self.op.meant(self.a), np.broadcast_to(y, self.right.shape), self.right)
         except ValueError:
@@ -340,6 +342,7 @@ class Question:
         for name, mistake in candidates:
             answer = self.answer(name, mistake.wrong)
             if answer is None or answer.shape != got.shape:
+                near |= {} if answer is None or got.shape == self.right.shape else {name: np.inf}
                 continue
             if answer.shape != self.right.shape or self._near(got, answer, model):
                 if answer.shape == self.right.shape and not self._told(answer, model):

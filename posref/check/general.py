@@ -266,12 +266,7 @@ def _numbers(
     yield from _changed("q_and_k", ["q", "k"], arrays["q"], TOGETHER) if {"q", "k"} <= arrays.keys() else ()
     for one, other in combinations(arrays, 2):
         if arrays[one].shape == arrays[other].shape and arrays[one].dtype == arrays[other].dtype and "positions" not in one:
-            for taken, place in ((one, other), (other, one)):
-                wrong = using(**{place: lambda a, n=taken: a[n]})
-                yield _mistake(f"{taken}_for_{place}", wrong, f"{taken} is used in the place of {place}", f"Pass {place}.")
-            both = using(**{one: lambda a, n=other: a[n], other: lambda a, n=one: a[n]})
-            words = f"{one} and {other} are exchanged"
-            yield _mistake(f"{one}_and_{other}_exchanged", both, words, "Exchange them.")
+            yield from exchanged(one, other)
     yield from (each for name, value in arrays.items() if value.ndim == 1 and value.size > 2 for each in _joined(name, value))
     yield from _positions(question, arrays, truth)
     yield from shifts(question)
@@ -290,6 +285,16 @@ def _numbers(
             words = f"the result is held in {dtype}, which has {bits} bits for whole numbers"
             yield _mistake(f"result_in_{dtype}", _in_bits(bits), words, "Keep it in int32 or int64.")
     yield from _of_result(WHOLE if question.kind in "iu" else REAL)
+
+
+def exchanged(one: str, other: str) -> Iterator[Named]:
+    """One argument in the place of another, in each direction, and both exchanged."""
+    for taken, place in ((one, other), (other, one)):
+        wrong = using(**{place: lambda a, n=taken: a[n]})
+        yield _mistake(f"{taken}_for_{place}", wrong, f"{taken} is used in the place of {place}", f"Pass {place}.")
+    both = using(**{one: lambda a, n=other: a[n], other: lambda a, n=one: a[n]})
+    words = f"{one} and {other} are exchanged"
+    yield _mistake(f"{one}_and_{other}_exchanged", both, words, "Exchange them.")
 
 
 def _of_result(changes: dict[str, tuple[Change, str, str]]) -> Iterator[Named]:

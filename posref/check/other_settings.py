@@ -51,11 +51,11 @@ def exchanged(question: Question) -> Iterator[Named]:
 
 
 def neighbors(question: Question, shape: tuple[int, ...] = ()) -> Iterator[Named]:
-    """Each integer setting plus or minus 1, or plus or minus another one. More distant numbers would fit few bits by chance."""
+    """Each integer setting plus or minus 1, or another one, or an extent of `shape`. Others would fit few bits by chance."""
     whole = {name: question.a[name] for name in _defaults(question.op) if type(question.a.get(name)) is int}
     for name, value in whole.items():
         sums = (value + sign * more for other, more in whole.items() if other != name for sign in (1, -1))
-        for number in dict.fromkeys((value - 1, value + 1, *sums)):
+        for number in dict.fromkeys((value - 1, value + 1, *sums, *shape)):
             yield _mistake(f"{name} {number}", f"{name} {number}", {name: number}, shape or question.right.shape)
 
 

@@ -20,6 +20,7 @@ from posref.check import (
     masks,
     other_settings,
     parts,
+    rearranged,
     weightings,
     weights,
 )
@@ -118,6 +119,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         yield indices.hypotheses(question, got)
         yield indices.reindexed(question, got, ("heads", "batch rows"))
         yield not_computed(question, got)
+        yield rearranged.hypotheses(question, got)
         yield from waves.stages(question, got)
         yield from phases.far_positions(question, got)
         yield of_a_part(question, got, lambda: chain(question.op.mistakes.items(), listed))
@@ -203,7 +205,9 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
 
 def _of_another_shape(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
     yield general.arrangements(question, got)
+    yield rearranged.hypotheses(question, got)
     yield chain(other_settings.neighbors(question, got.shape), other_settings.hypotheses(question, got.shape))
+    yield rearranged.of_arguments(question, got)
 
 
 def decided(report: Report, question: Question) -> bool:

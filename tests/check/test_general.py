@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from posref import attention, ops, position_ids, vectors
-from posref.check import check, diagnose, distances, factors, fitted, general, indices, masks, verdict, weightings
+from posref.check import check, diagnose, distances, factors, fitted, general, indices, masks, rearranged, verdict, weightings
 from posref.check.engine import Question, distance
 from posref.check.report import Report
 from posref.check.rotary import phases, waves
@@ -417,6 +417,15 @@ def largest_of_the_batch(positions):
 AT_LEAST, LARGEST = "np.maximum({}, threshold)", "0 * query_positions + np.max(query_positions)"
 BOTH_SIDES = {"bidirectional": True}
 SECOND_OF_4 = {"n": 32, "ranks": 4, "rank": 1}
+
+
+def single_heads(q, k, w, *positions, axis=()):
+    heads = [ops.op("indexer.scores").spec(q[:, [h]], k, w[..., [h]], *positions, **INDEXER) for h in range(q.shape[1])]
+    return np.stack(heads, axis=1).sum(axis=axis)
+
+
+INDEXER, FORM = {"rotary_dim": 8, "layout": "half", "scale": 0.25}, {"form": "difference"}
+IN_2_PARTS = "result_features_in_2_parts_along_2"
 NAMED = [
     ("rope.scores", ROPE, lambda q, k, i, j: woven(q, i) @ turned(k, j).swapaxes(2, 3) / 4, "other_layout_of_q"),
     ("rope.attend", TURNED | {"causal": True}, partial(turned_attention, masked=0), "mask_multiplied"),
@@ -431,6 +440,18 @@ NAMED = [
     ("attention.attend", SCALE, lambda *x: attend(*x).swapaxes(1, 2), "result_axes_0213"),
     ("attention.attend", SCALE, lambda *x: attend(*x).swapaxes(1, 2).reshape(3, 5, 16), "result_heads_merged"),
     ("attention.attend", SCALE, lambda *x: attend(*x).swapaxes(1, 2).reshape(3, 2, 5, 8), "result_rows_and_heads_mixed"),
+    ("rope.rotate", HALF, lambda *x: np.concatenate(np.split(turned(*x), 2, axis=3), axis=2), IN_2_PARTS),
+    ("rope.rotate", HALF, lambda *x: np.stack(np.split(turned(*x), 2, axis=3), axis=2), IN_2_PARTS),
+    ("rope.rotate", HALF, lambda *x: np.stack(np.split(turned(*x), 2, axis=3), axis=2).reshape(3, 5, 23, 16), IN_2_PARTS),
+    ("rope.scores", ROPE, lambda *x: scores(*x).transpose(0, 3, 1, 2).reshape(3, 23, 20), "result_axes_0312012_reshaped"),
+    ("rope.scores", ROPE, lambda *x: scores(*x).sum(axis=1, keepdims=True), "result_summed_over_heads"),
+    ("rope.scores", ROPE, lambda q, k, i, j: q, "q_returned"),
+    ("attention.window_mask", WINDOW, lambda i, j: j[:, None], "key_positions_returned"),
+    ("alibi.bias", ALIBI, lambda i, j: SLOPES * offsets(j, i), "query_positions_and_key_positions_exchanged"),
+    ("forgetting.bias", FORM, lambda g: ops.op("forgetting.bias").spec(g.swapaxes(1, 2), **FORM), "log_gates_axes_0_2_1"),
+    ("indexer.scores", INDEXER, partial(single_heads, axis=2), "terms_added_up_over_rows_not_over_heads"),
+    ("indexer.scores", INDEXER, single_heads, "terms_not_added_up_over_heads"),
+    ("sinusoidal.encode", WAVE, lambda p, dim: ops.op("sinusoidal.encode").spec(p, **WAVE | {"dim": 28}), "dim 28"),
     ("attention.attend", ROWS, lambda q, k, v, m, r: attend(q / r[:, None], k, v, m), "row_scale_inverted"),
     ("attention.attend", ROWS, lambda q, k, v, m, r: attend(q, k * np.r_[1, 1, r][:, None], v, m), "row_scale_on_keys"),
     ("position_ids.temperature", WARM, lambda p: 1 + 0.1 * np.log2(1 + (p + 1) // 8192), "amount_times_1.4427"),
@@ -723,6 +744,7 @@ def test_noise_of_a_smaller_shape_is_no_part_of_the_right_result(noise):
     report = check(lambda *_: noise, "sinusoidal.encode", **WAVES)
     assert "it is the right result" not in str(report)
     assert not report.diagnosis, str(report)
+    assert noise.any() == ("none of" in str(report))
 
 
 @every(OPS, name=lambda op: op.name, parts=4)
@@ -831,7 +853,7 @@ def called(name, question, got):
         lambda: fitted.hypotheses(question, got),
         lambda: of_a_part(question, got, lambda: (question.op.mistakes | ops.further(question.op)).items()),
         lambda: of_a_part(question, got, lambda: next(general.stages(question))),
-        lambda: chain.from_iterable(read.hypotheses(question, got) for read in (indices, masks, distances)),
+        lambda: chain.from_iterable(read.hypotheses(question, got) for read in (indices, masks, distances, rearranged)),
         lambda: factors.hypotheses(question, got),
         lambda: chain(weightings.hypotheses(question), weightings.in_16_bits(question, got)),
         lambda: chain(chain.from_iterable(waves.stages(question, got)), *phases.far_positions(question, got)),
