@@ -27,7 +27,8 @@ from posref.ops.common import CHUNKS, rounded, wrapped
 from posref.ops.variation import steps, varied
 
 LEAST = 3  # different wrong numbers: fewer are met by some edit, whatever the cause
-PARTS = ("part",)  # edits that put a part of an expression in its place
+REGROUPED = ("regrouped",)  # edits that move parentheses
+PARTS = ("part", *REGROUPED)  # and those that put a part of an expression in its place
 MARKS = 12  # wrong entries of a mask, which have one bit each
 SHORT = 12  # letters of what says nothing without what stands around it, nor does any name
 MOST, STEPS = 2**25, 2**17  # elements of all answers, 2^13 each at least; rows, each a step of a loop where a state is carried
@@ -62,9 +63,10 @@ ALIKE = (
 ACTIVATIONS = "x / (1 + np.exp(-x))", "np.log1p(np.exp(x))", "np.tanh(x)", "np.abs(x)"  # in the place of max(x, 0)
 FEW_BITS = {"wrapped": (8, 16), "rounded": (11, 8)}  # of int8 and int16, of float16 and bfloat16
 COMMUTATIVE = ast.Add, ast.Mult, ast.BitAnd, ast.BitOr
+SAME = {(ast.Add, ast.Sub), (ast.Mult, ast.Div), *((op, op) for op in COMMUTATIVE)}  # a + (b - c) is (a + b) - c
 FIXED = "shape", "dtype", "ndim", "size"  # what is asked of an array is no number of the formula
 NO_VALUE = ast.Slice, ast.JoinedStr, ast.FormattedValue  # expressions that stand where no call may stand
-APART = "posref._", "posref.ops", "posref.check"
+APART = "posref._", "posref.ops.common", "posref.ops.probe", "posref.check"
 REFUSED = NameError, IndexError, KeyError, AttributeError, RecursionError, *NO_ANSWER
 DEPRECATED = FutureWarning, DeprecationWarning
 REMEDY = "Compare that line of the specification with yours."
@@ -81,7 +83,8 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
     marks, whole = np.isin(right, (0, 1)).all(), question.kind in "iu"
     values = np.unique((got - whole * right)[wrong])  # whole numbers that are all off by one number show that number alone
     few = len(values) < LEAST and not marks
-    if (few or marks) and (wrong.sum() < MARKS or (few and (wrong.all() or not whole))):
+    handful = marks and wrong.sum() < MARKS
+    if wrong.sum() < (LEAST if marks else MARKS * few) or (few and (wrong.all() or not whole)):
         return
     arrays = (x for x in (right, *question.a.values()) if isinstance(x, np.ndarray))
     rows = max((x.shape[-2] for x in arrays if x.ndim > 1), default=1)
@@ -90,8 +93,8 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
     ways = tuple(FEW_BITS)[: 2 - coarse]  # a result in few bits says nothing of a step
     spec, sizes = question.op.spec, _sizes(question.a, wrong)
     all_of = [every(spec, question.a, sizes), in_few_bits(spec, question.a, ways)]
-    if few:  # there are so few parts that none fits by chance
-        all_of = [_of_bodies(spec, question.a, PARTS)]
+    if few or handful:  # there are so few parts, and even fewer parentheses, that none fits by chance
+        all_of = [_of_bodies(spec, question.a, PARTS if few else REGROUPED)]
     tried = chain.from_iterable(islice(each, most) for each in all_of)
     near = (each for each in tried if _explains(question, got, each))
     found = first_that_fits(question, got, near)
@@ -122,7 +125,7 @@ def in_few_bits(spec: Any, a: Arguments, ways: tuple[str, ...] = tuple(FEW_BITS)
 
 def _of_bodies(spec: Any, a: Arguments, ways: tuple[str, ...] = ()) -> Iterator[Named]:
     """Edits of the functions that an op runs, only in expressions that a run with these arguments evaluates."""
-    for body in _bodies(spec):
+    for body in _bodies(spec, whole=np.asarray(spec(**a)).dtype.kind in "biu"):
         for edited, words in edits(body, ways, _evaluated(spec, a, body)):
             yield _mistake(body, words, partial(_answer, body=body, edited=edited))
 
@@ -257,25 +260,20 @@ def _instead(node: ast.expr, names: dict[str, ast.expr | None]) -> Iterator[ast.
     """What may replace an expression: a part of it, another operator, other operands, another name or number."""
     if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
         return
+    yield from _parts(node)
+    yield from _regrouped(node)
     match node:
         case ast.BinOp(left, op, right):
-            yield from (left, right)
             yield from (ast.BinOp(left, other(), right) for other in OTHERS.get(type(op), ()))
             yield from () if isinstance(op, COMMUTATIVE) else [ast.BinOp(right, op, left)]
             yield from [ast.Call(_parsed("np.abs"), [node], [])] if isinstance(op, ast.Sub) else ()
-        case ast.UnaryOp(ast.USub() | ast.Not() | ast.Invert(), operand):
-            yield operand
         case ast.BoolOp(op, values):
-            yield from values
             yield from (ast.BoolOp(other(), values) for other in OTHERS.get(type(op), ()))
         case ast.Compare(left, [op], [right]):
             yield from (ast.Compare(left, [other()], [right]) for other in OTHERS.get(type(op), ()))
-        case ast.IfExp(_, body, orelse):
-            yield from (body, orelse)
         case ast.Call(called, arguments, keywords):
             alike = [] if not isinstance(called, ast.Attribute) else _alike(called)
             yield from (ast.Call(called, [ast.Call(other, arguments, keywords)], []) for other in alike)
-            yield from (each for each in arguments if not isinstance(each, ast.Starred))
             yield from (ast.BinOp(node, op(), ast.Constant(1)) for op in (ast.Add, ast.Sub))
             yield from () if len(arguments) < 2 else [ast.Call(called, [arguments[1], arguments[0], *arguments[2:]], keywords)]
             if ast.unparse(called) == "np.clip" and len(arguments) == 3:
@@ -308,6 +306,31 @@ def _instead(node: ast.expr, names: dict[str, ast.expr | None]) -> Iterator[ast.
         yield _Renamed(exchanged).visit(copy.deepcopy(node))
 
 
+def _parts(node: ast.expr) -> list[ast.expr]:
+    """The operands, arguments or branches of an expression, one of which may stand in its place."""
+    match node:
+        case ast.BinOp(left, _, right) | ast.IfExp(_, left, right):
+            return [left, right]
+        case ast.UnaryOp(ast.USub() | ast.Not() | ast.Invert(), operand):
+            return [operand]
+        case ast.BoolOp(_, values) | ast.Call(_, values):
+            return [each for each in values if not isinstance(each, ast.Starred)]
+    return []
+
+
+def _regrouped(node: ast.expr) -> Iterator[ast.expr]:
+    """The same operands with the parentheses moved: (a * b) ** c for a * b ** c; two calls in the other order: f(g(x)) for
+    g(f(x))."""
+    match node:
+        case ast.BinOp(ast.BinOp(a, first, b), second, c) if (type(first), type(second)) not in SAME:
+            yield ast.BinOp(a, first, ast.BinOp(b, second, c))
+    match node:
+        case ast.BinOp(a, first, ast.BinOp(b, second, c)) if (type(first), type(second)) not in SAME:
+            yield ast.BinOp(ast.BinOp(a, first, b), second, c)
+        case ast.Call(g, [ast.Call(f, [x, *inner], inner_keywords), *outer], keywords) if not isinstance(x, ast.Starred):
+            yield ast.Call(f, [ast.Call(g, [x, *outer], keywords), *inner], inner_keywords)
+
+
 def _with_a_factor(node: ast.expr, names: Collection[str]) -> Iterator[ast.expr]:
     """A constant multiplied or divided by one of the names beside it: a factor that belongs to it is dropped elsewhere."""
     if isinstance(node, ast.Constant) and type(node.value) in (int, float) and node.value:
@@ -315,10 +338,11 @@ def _with_a_factor(node: ast.expr, names: Collection[str]) -> Iterator[ast.expr]
 
 
 def _replaced_by(node: ast.expr, ways: tuple[str, ...]) -> Iterator[ast.expr]:
-    """One side of an operator in its place; or the result of an operator or a call, stored as a float of 16 bits or as an
-    integer of 8 or 16 bits."""
-    if ways == PARTS:
-        yield from (node.left, node.right) if isinstance(node, ast.BinOp) else ()
+    """A part of an expression in its place, or other parentheses; or the result of an operator or a call, stored as a float of
+    16 bits or as an integer of 8 or 16 bits."""
+    if ways in (PARTS, REGROUPED):
+        yield from _parts(node) if ways == PARTS else ()
+        yield from _regrouped(node)
     elif isinstance(node, ast.BinOp | ast.Call):
         each = ((way, bits) for way in ways for bits in FEW_BITS[way])
         yield from (ast.Call(ast.Name(way, ast.Load()), [node, ast.Constant(bits)], []) for way, bits in each)
@@ -360,14 +384,13 @@ def _compiled(function: FunctionType, root: ast.Module, **known: Any) -> Functio
 
 
 @cache
-def _bodies(spec: Any) -> tuple[FunctionType, ...]:
-    """The functions of the specification that an op runs, without the wrappers of their contracts."""
+def _bodies(spec: Any, whole: bool = False) -> tuple[FunctionType, ...]:
+    """The functions of the specification that an op runs, without the wrappers of their contracts; functions of `posref.ops`
+    too if the result is whole numbers, since some of these masks and counts are defined there."""
+    apart = APART if whole else (*APART, "posref.ops")
     found = dict.fromkeys(inspect.unwrap(step) for step in (spec, *steps(spec)))
-    return tuple(each for each in found if isinstance(each, FunctionType) and not _apart(each))
-
-
-def _apart(function: FunctionType) -> bool:
-    return function.__module__.startswith(APART) or function.__name__.startswith("_require")
+    own = (each for each in found if isinstance(each, FunctionType) and not each.__module__.startswith(apart))
+    return tuple(each for each in own if not each.__name__.startswith("_require"))
 
 
 @cache

@@ -53,7 +53,7 @@ def _of_rows(a: Arguments, factors: np.ndarray) -> Iterator[Found]:
     telling = len(np.unique(factors[changed])) >= LEAST and factors.shape[-1] == 1 < factors.shape[-2]
     for name in (*(each for each in PLACED if each in a), "") if telling else ():
         at = _places(name, a, factors)
-        if np.broadcast_shapes(at.shape, factors.shape) != factors.shape:
+        if at.ndim > factors.ndim or any(m not in (1, n) for m, n in zip(at.shape[::-1], factors.shape[::-1], strict=False)):
             continue
         words = f", where p is {f'one of {name}' if name else 'the number of the row, from 0'}"
         for power in (0.5, -0.5, 1, -1):

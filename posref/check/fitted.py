@@ -7,7 +7,7 @@ there are three different values, if it explains the errors, and if every elemen
 import inspect
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import count
+from itertools import count, permutations
 from typing import Any
 
 import numpy as np
@@ -248,19 +248,25 @@ def _mistake(name: str, wrong: Any, bug: str, remedy: str = "Look for what is ap
 
 
 def of_steps(f: Any, a: Arguments) -> Iterator[Named]:
-    """A step of the formula that is applied twice or left out, in all its calls or in one of them."""
+    """A step of the formula that is applied twice or left out, in all its calls or in one of them; two steps in the other
+    order."""
     named = {id(value): name for name, value in a.items() if isinstance(value, np.ndarray)}
-    for step in _own_steps(f):
-        calls = _calls(f, a, step)
+    called = {step: calls for step in _own_steps(f) if (calls := _calls(f, a, step))}
+    for step, calls in called.items():
         sets = [("", range(len(calls)))] + [
-            (f"_for_{named.get(call, i + 1)}", [i]) for i, call in enumerate(calls) if 1 < len(calls) < 6
+            (f"_for_{named.get(id(x), i + 1)}", [i]) for i, (x, _) in enumerate(calls) if 1 < len(calls) < 6
         ]
-        for where, some in sets if calls else ():
+        for where, some in sets:
             said, place = step.__name__.strip("_"), where.replace("_", " ")
             for what, words in (("twice", "applied twice"), ("left_out", "left out")):
                 wrong = _changed_step(step, {*some}, what == "twice")
                 remedy = "Apply it once: look where it is done before, or where its result is dropped."
                 yield _mistake(f"{said}_{what}{where}", wrong, f"the step {said} is {words}{place}", remedy)
+    for first, second in permutations(called, 2):
+        if any(np.array_equal(y, x) for _, y in called[first] for x, _ in called[second]):
+            one, other = (step.__name__.strip("_") for step in (first, second))
+            bug, remedy = f"the step {other} comes before the step {one}, not after it", f"Apply {one} first, then {other}."
+            yield _mistake(f"{other}_before_{one}", partial(_exchanged, first, second), bug, remedy)
 
 
 def _own_steps(f: Any) -> list[Any]:
@@ -270,18 +276,14 @@ def _own_steps(f: Any) -> list[Any]:
     return own + [step for step in found if step not in (*bodies, *own) and not {*own} & {*steps(step)}]
 
 
-def _calls(f: Any, a: Arguments, step: Any) -> list[int]:
-    """The ids of the first arguments in the calls of a step; empty if it changes a shape, or has two arrays of its shape."""
-    found, other = list[int](), list[int]()
+def _calls(f: Any, a: Arguments, step: Any) -> list[tuple[Any, Any]]:
+    """The first arguments and results of the calls of a step; empty if it changes a shape, or has two arrays of its shape."""
+    found, other = list[tuple[Any, Any]](), list[tuple[Any, Any]]()
 
     def recorded(*x: Any, **named: Any) -> Any:
         y = step(*x, **named)
-        like = [
-            value
-            for value in (*x, *named.values())
-            if getattr(value, "dtype", None) == np.float64 and value.shape == np.shape(y)
-        ]
-        (found if len(like) == 1 and x and like[0] is x[0] else other).append(id(x[0]) if x else 0)
+        like = [v for v in (*x, *named.values()) if getattr(v, "dtype", None) == np.float64 and v.shape == np.shape(y)]
+        (found if len(like) == 1 and x and like[0] is x[0] else other).append((x[0] if x else None, y))
         return y
 
     try:
@@ -304,6 +306,21 @@ def _changed_step(step: Any, some: set[int], twice: bool) -> Any:
         return varied(f, step, changed)(**a)
 
     return wrong
+
+
+def _exchanged(first: Any, second: Any, f: Any, a: Arguments) -> Any:
+    """The answer in which `second`, where it gets a result of `first`, is called with what `first` got, and `first` follows."""
+    made = list[tuple[Any, Any, Any]]()
+
+    def before(x: Any, *rest: Any, **named: Any) -> Any:
+        made.append((x, first(x, *rest, **named), lambda z: first(z, *rest, **named)))
+        return made[-1][1]
+
+    def after(y: Any, *rest: Any, **named: Any) -> Any:
+        x, again = next(((x, again) for x, result, again in made if result is y), (y, lambda z: z))
+        return again(second(x, *rest, **named))
+
+    return varied(varied(f, first, before), second, after)(**a)
 
 
 def along_heads(question: Question, groups: list[tuple[str, list[str]]]) -> Iterator[Named]:

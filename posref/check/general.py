@@ -313,6 +313,11 @@ def _axes(question: Question, got: np.ndarray | None, arrays: dict[str, np.ndarr
     for name, value in {**arrays, "result": question.right}.items():
         yield from (_in_order(name, value, order, axis) for order, axis in _orders(value, few and name == "result"))
         yield from _mixed(name, value)
+        for words, end in {"largest": np.max, "smallest": np.min}.items() if value.dtype.kind in "iu" else ():
+            if (end(value, axis=0) != value[[0, -1]]).any(axis=tuple(range(1, value.ndim))).all():  # neither first nor last
+                wrong = using(**{name: lambda a, n=name, end=end: np.zeros_like(a[n]) + end(a[n], axis=0)})
+                bug = f"{name} are all the {words} of {'them' if value.ndim == 1 else 'the batch'}"
+                yield _mistake(f"{name}_all_the_{words}", wrong, bug, ALONG)
 
 
 def _grown(a: Arguments, mistake: Mistake) -> bool:

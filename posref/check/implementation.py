@@ -20,7 +20,7 @@ from posref.check.ranged import BY_DTYPE, models
 from posref.check.report import Finding, Report
 from posref.check.rotary import angles, invariants, phases
 from posref.check.stages.gradients import check_gradient
-from posref.check.stages.inputs import far_scores, fine_numbers, large_features, low_scores, other_masks, small_features
+from posref.check.stages.inputs import counts, far_scores, fine_numbers, large_features, low_scores, other_masks, small_features
 from posref.check.stages.later_questions import failed, is_right, of_lengths_left, other_weights, overflow, reshaped
 from posref.check.stages.positions import far_keys, far_positions, negative_positions
 from posref.check.stages.reads import other_reads
@@ -131,6 +131,7 @@ def check(
         small_features(report, caller, question)
         low_scores(report, caller, question)
         far_scores(report, caller, question)
+        counts(report, caller, question)
         other_masks(report, caller, settings, question)
         empty_tiles(report, caller, op, settings, question)
         check_gradient(report, caller, op, a)

@@ -82,9 +82,9 @@ ARRAYS = {
     "row_scale": lambda s: abs(painted((s.n_query,), 9)),
     "bias_by_offset": lambda s: painted((s.heads, s.n_query + s.n_key - 1), 6),
     "output_gradient": lambda s: painted((s.batch, s.heads, s.n_query, s.head_dim), 8),
-    "prefixes": lambda s: np.array([3, 0, 6]),
+    "prefixes": lambda s: np.array([3, 6, 0, 2]),  # the first, the last, the largest and the smallest differ
     "n": lambda s: 8,
-    "padding_mask": lambda s: (np.arange(8) >= [[2], [1], [0]]) & (np.arange(8) < [[8], [8], [7]]),
+    "padding_mask": lambda s: (np.arange(8) >= [[2], [0], [1], [1]]) & (np.arange(8) < [[8], [7], [8], [7]]),
     "blocks": lambda s: np.repeat([-1, 0, -1, 1, 2, -1], [1, 3 + (s.get("width") or 0), 1, 2, 2, 2]),
     "x": lambda s: painted((s.batch, s.n_key, s.head_dim), 1),
     "p": lambda s: painted((s.batch, s.n_key, s.head_dim), 2),

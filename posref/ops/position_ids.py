@@ -281,9 +281,9 @@ def _far(s):
 
 
 def _kept_keys(s):
-    """Key positions: the first tokens on both sides of the last sink, those around 4095, and those from `_far` on."""
+    """Key positions: the last 30 sinks and 8 tokens after them, those around 4095, and those from `_far` on."""
     sinks = s.get("sinks", 0)
-    first = max(sinks - 3, 0) + np.arange(min(sinks, 30) + 8)
+    first = max(sinks - 30, 0) + np.arange(min(sinks, 30) + 8)
     return np.unique(np.concatenate([first, 4095 + np.arange(-3, 4), _far(s) + np.arange(5 * s.n_key)]))
 
 
@@ -311,7 +311,7 @@ INSIDE = {
 ARRAYS = {
     "mask": lambda s: _padded(np.arange(s.batch)[:, None], np.arange(s.n_key), s),
     "lengths": lambda s: np.array([3, 1, 4, 2]),
-    "parents": lambda s: np.array([0, 0, 0, 1, 1, 2, 3, 3, 5]),
+    "parents": lambda s: np.array([0, 0, 1, 1, 0, 4, 3, 5, 2]),
     "query_positions": lambda s: _far(s) + 10 + 5 * np.arange(s.n_query),
     "key_positions": _kept_keys,
     "positions": _about_lengths,

@@ -4,6 +4,7 @@ import inspect
 from functools import partial
 
 import numpy as np
+import pytest
 
 from posref import ops, position_ids
 from posref.check import check, edits
@@ -11,6 +12,7 @@ from posref.check.engine import FEW, Question
 from posref.check.implementation import example
 from posref.check.tensors import round_to
 from posref.relative import swin
+from posref.rotary import rope
 from tests import own
 from tests.every import every
 
@@ -126,3 +128,61 @@ def test_a_large_answer_of_an_edit_is_not_kept():
     for name in ("slopes with 1 for 2", "slopes with 1 for 2", "large", "large"):
         assert question.answer(name, wrong).size == FEW + 1
     assert len(calls) == 3
+
+
+def test_other_parentheses():
+    """Sinks that are or-ed to the causal mask: three wrong entries."""
+
+    def sinks_seen_by_all(query_positions, key_positions, window, sinks):
+        distance = query_positions[:, None] - key_positions
+        return ((distance >= 0) & (distance < window) | (key_positions < sinks)) * 1
+
+    (finding,) = check(sinks_seen_by_all, "position_ids.lambda_mask", window=8, sinks=4).diagnosis
+    assert "`(distance >= 0) & (distance < window) | first`" in finding.sentence
+
+
+@pytest.mark.parametrize(("query", "key"), [(1, 0), (0, 1)])
+def test_an_edit_of_a_mask_is_asked_of_a_longer_text(query, key):
+    """In the first text a rule fits the 13 wrong entries by chance, or 5 entries are too few."""
+
+    def chunk_of_the_length(query_positions, key_positions, width):
+        q, k = query_positions[:, :, None], key_positions[:, None, :]
+        return (k <= q) & ((q + query) // width == (k + key) // width)
+
+    (finding,) = check(chunk_of_the_length, "attention.chunk_mask", width=4).diagnosis
+    assert f"`_one_chunk(query_positions{' + 1' * query}, key_positions{' + 1' * key}, width)`" in finding.sentence
+
+
+def test_two_steps_in_the_other_order():
+    def attend(q, k, v, positions):
+        phi, tables = ops.op("linear_attention.feature_map").spec, rope.tables(positions[:, None], rope.frequencies(6))
+        turned, weights = (rope.rotate(x, *tables, layout="half") for x in (q, k)), np.tri(q.shape[2])
+        below, above = (weights * (phi(x) @ phi(y).swapaxes(2, 3)) for x, y in ((q, k), turned))
+        return above @ v / below.sum(axis=-1, keepdims=True)
+
+    (finding,) = check(attend, "linear_attention.attend", dim=6, layout="half").diagnosis
+    assert finding.name == "rotate_before_elu_plus_one"
+
+
+def flags_once(lengths):
+    """An empty document and the next one have one flag."""
+    return np.isin(np.arange(lengths.sum()), np.cumsum(lengths)[:-1]).cumsum()
+
+
+def empty_for_the_next(lengths):
+    """The first document that begins at the last start before the token."""
+    starts = np.cumsum(lengths) - lengths
+    return np.where(starts <= np.arange(lengths.sum())[:, None], starts, -1).argmax(axis=1)
+
+
+@pytest.mark.parametrize(("fn", "names"), [(flags_once, ["lengths_without_zeros"]), (empty_for_the_next, [])])
+def test_an_empty_document_is_asked(fn, names):
+    report = check(fn, "position_ids.documents")
+    assert not report.ok
+    assert [each.name for each in report.diagnosis] == names
+
+
+def test_one_number_for_all_texts_is_the_largest():
+    right = ops.op("attention.prefix_mask").spec
+    (finding,) = check(lambda prefixes, n: right(0 * prefixes + prefixes.max(), n), "attention.prefix_mask").diagnosis
+    assert finding.name == "prefixes_all_the_largest"

@@ -411,7 +411,6 @@ def largest_of_the_batch(positions):
 
 
 AT_LEAST, LARGEST = "np.maximum({}, threshold)", "0 * query_positions + np.max(query_positions)"
-OF_BATCH = "0 * positions + np.max(positions, axis=0)"
 BOTH_SIDES = {"bidirectional": True}
 SECOND_OF_4 = {"n": 32, "ranks": 4, "rank": 1}
 NAMED = [
@@ -469,7 +468,7 @@ NAMED = [
         largest_of_the_call,
         f"progress with {AT_LEAST.format(LARGEST)} for {AT_LEAST.format('query_positions')}",
     ),
-    ("position_ids.temperature", WARM, largest_of_the_batch, f"temperature with {OF_BATCH} + 1 for positions + 1"),
+    ("position_ids.temperature", WARM, largest_of_the_batch, "positions_all_the_largest"),
     ("position_ids.packed", {}, partial(packed, used=[0, 1, 2]), "last_boundary_left_out"),
     ("position_ids.packed", {}, partial(packed, used=[0, 2, 3]), "first_boundary_left_out"),
     ("convolution.packed", {}, partial(convolved, used=[0, 1, -1]), "last_boundary_left_out"),

@@ -1,6 +1,7 @@
 """Inputs: the first question with other contents: 24-bit mantissas, features as large as outliers, far scores, other masks."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -217,6 +218,22 @@ def other_masks(report: Report, caller: Caller, settings: dict[str, Any], first:
         _no_key(report, caller, first, holes)
 
 
+def counts(report: Report, caller: Caller, first: engine.Question) -> None:
+    """Other lengths, the second of which is 0, or another tree. No mistake is named that the first output refutes."""
+    arrays = {name: np.asarray(first.a.get(name)) for name in caller.op.given if name not in (*probe.PLACED, "offsets")}
+    whole = {name: x for name, x in arrays.items() if x.dtype.kind in "iu" and x.ndim == 1 and x.min(initial=0) >= 0}
+    words, remedy = "zeros are left out: an empty text has no number", "Count empty texts too: add 1 at each boundary."
+    left_out = {f"{n}_without_zeros": Mistake(changing(lambda x: x[x > 0], n), words, remedy=remedy) for n in whole}
+    for name, x in whole.items():
+        for other in (np.where(np.arange(len(x)) == 1, 0, x), x // 2):
+            a = Arguments(first.a | {name: other})
+            with suppress(ValueError, IndexError):  # refused by the specification
+                caller.op.spec(**a)
+                if report.ok and (other != x).any():
+                    _contents(report, caller, first, a, f"{name} {other.tolist()}", lambda got: left_out, before=first)
+                    break
+
+
 def _no_key(report: Report, caller: Caller, first: engine.Question, mask: np.ndarray) -> None:
     """A first query that sees no key: no paper defines its result, but all other rows have to stay right."""
     name, blind = "a query without any key", Arguments(first.a | {"mask": mask & (np.arange(mask.shape[-2]) > 0)[:, None]})
@@ -246,11 +263,13 @@ def _contents(
     name: str,
     wrong: Callable[[np.ndarray], dict[str, Mistake]],
     ask: Callable[[Arguments], np.ndarray] | None = None,
+    before: engine.Question | None = None,
 ) -> None:
     """Ask this question; `wrong` gives the mistakes that would show here, some of them read from the output."""
     try:
         got = (ask or caller)(a)
         question = question_with(report, caller, first, a, wrong(got))
+        question.before = before
         got = reshaped(got, question)
     except (NotHere, ValueError):
         return
