@@ -93,6 +93,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         listed = [*question.op.further.items(), *ops.further(question.op, question.a).items()]
         numbers = [each for each in listed if each[1].kind == "setting" and each not in own]
         yield [each for each in listed if each[1].kind != "setting"]
+        yield weightings.with_uniform_rows(question, got, chain(question.op.mistakes.items(), listed))
         yield fitted.of_steps(question.op.spec, question.a)
         yield from of_padding(question, got)
         if _values(question, got) >= 3:  # one or two values are met by some number, whatever the cause

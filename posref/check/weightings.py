@@ -3,7 +3,7 @@
 Each is a function of the scores and the mask, and is computed here. `weights` instead measures the weights of an output.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import combinations, pairwise
 from typing import Any
@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from posref import attention
-from posref.check.engine import Named, Question, distance
+from posref.check.engine import Named, Question, distance, ratios
 from posref.check.fitted import first_that_fits
-from posref.ops import Arguments, Mistake
+from posref.ops import Arguments, Mistake, both
+from posref.ops.attention import MISTAKES
 from posref.ops.common import rounded
 from posref.ops.variation import steps, varied
 
@@ -238,6 +239,19 @@ def hypotheses(question: Question) -> Iterator[Named]:
         answers = {name: question.answer(name, mistake.wrong) for name, mistake in every}
         once = {y.tobytes(): name for name, y in [*answers.items()][::-1] if y is not None}
         yield from (each for each in every if each[0] in once.values())
+
+
+def with_uniform_rows(question: Question, got: np.ndarray, mistakes: Iterable[Named]) -> Iterator[Named]:
+    """Mistakes that leave a row without keys, where masked scores are one large negative number, if a row has equal weights."""
+    equal = _mistake("weights_equal", lambda s, seen: 0 * s + 1 / s.shape[-1], "")
+    answer = question.answer(equal[0], equal[1].wrong) if _weighs(question) else None
+    if answer is None or not (ratios(got, answer, question.tolerance[question.models[-1]]) <= 1).all(axis=-1).any():
+        return
+    filled = MISTAKES["empty_row_uniform"]
+    for name, mistake in mistakes:
+        if mistake.kind not in (filled.kind, "precision"):
+            bug = f"{mistake.bug}; rows that then see no key are the mean of all values"
+            yield f"{name} and empty_row_uniform", mistake._replace(wrong=both(mistake.wrong, filled.wrong), bug=bug)
 
 
 def with_more_in_the_sum(question: Question, got: np.ndarray) -> list[Named]:

@@ -605,6 +605,24 @@ NAMED = [
 ]
 
 
+def filled(mask, s, v):
+    return softmax(np.where(mask, s, -1e9)) @ v
+
+
+NAMED += [
+    (
+        "attention.attend",
+        SCALE,
+        lambda q, k, v, m: filled(~m, q @ k.swapaxes(2, 3) / 4, v),
+        "mask_inverted and empty_row_uniform",
+    ),
+    (
+        "rope.attend",
+        TURNED | {"causal": True},
+        lambda q, k, v, i, j: filled(offsets(i, j) < 0, scores(q, k, i, j), v),
+        "mask_strict and empty_row_uniform",
+    ),
+]
 LATER = ("norm_without_eps", "chunks_for_windows", "dealt_until_none_is_left")  # the first probe does not tell them
 LISTED, FITTED = [], []  # with the mistakes of an op, or with a hypothesis about the numbers
 for each in NAMED:
@@ -795,6 +813,7 @@ def called(name, question, got):
     """The mistake with this name; what takes longest to list is listed last."""
     for known in (
         lambda: question.op.mistakes | ops.further(question.op),
+        lambda: weightings.with_uniform_rows(question, got, (question.op.mistakes | ops.further(question.op)).items()),
         lambda: general.hypotheses(question),
         lambda: verdict.other_settings.hypotheses(question),
         lambda: not_computed(question, got),
