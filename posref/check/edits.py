@@ -61,7 +61,9 @@ ALIKE = (
     {"sum", "mean", "max"},
 )
 ACTIVATIONS = "x / (1 + np.exp(-x))", "np.log1p(np.exp(x))", "np.tanh(x)", "np.abs(x)"  # in the place of max(x, 0)
-FEW_BITS = {"wrapped": (8, 16), "rounded": (11, 8)}  # of int8 and int16, of float16 and bfloat16
+FEW_BITS: dict[str, tuple[tuple[int, ...], ...]]
+FEW_BITS = {"truncated": ((),), "wrapped": ((8,), (16,)), "rounded": ((11,), (8,))}  # int; int8, int16; float16, bfloat16
+NAMES = {"truncated": np.trunc, "wrapped": wrapped, "rounded": rounded}
 COMMUTATIVE = ast.Add, ast.Mult, ast.BitAnd, ast.BitOr
 SAME = {(ast.Add, ast.Sub), (ast.Mult, ast.Div), *((op, op) for op in COMMUTATIVE)}  # a + (b - c) is (a + b) - c
 FIXED = "shape", "dtype", "ndim", "size"  # what is asked of an array is no number of the formula
@@ -71,7 +73,9 @@ REFUSED = NameError, IndexError, KeyError, AttributeError, RecursionError, *NO_A
 DEPRECATED = FutureWarning, DeprecationWarning
 REMEDY = "Compare that line of the specification with yours."
 WIDER_WHOLE = "Keep that step in int32 or int64: whole numbers of 8 bits are those of int8, of 16 bits those of int16."
+WITH_FRACTIONS = "Keep that step in float32: a cast to integers drops what follows the point."
 WIDER = "Keep that step in float32: numbers of 11 bits are those of float16, of 8 bits those of bfloat16."
+REMEDIES = {"truncated": WITH_FRACTIONS, "wrapped": WIDER_WHOLE, "rounded": WIDER}
 
 
 def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
@@ -89,8 +93,8 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
     arrays = (x for x in (right, *question.a.values()) if isinstance(x, np.ndarray))
     rows = max((x.shape[-2] for x in arrays if x.ndim > 1), default=1)
     most = min(MOST // max(right.size, 2**13), STEPS // max(rows, 1))
-    coarse = any((rounded(got, bits) == got).all() for bits in FEW_BITS["rounded"])
-    ways = tuple(FEW_BITS)[: 2 - coarse]  # a result in few bits says nothing of a step
+    coarse = any((rounded(got, *bits) == got).all() for bits in FEW_BITS["rounded"])
+    ways = tuple(FEW_BITS)[: 3 - coarse]  # a result in few bits says nothing of a step
     spec, sizes = question.op.spec, _sizes(question.a, wrong)
     all_of = [every(spec, question.a, sizes), in_few_bits(spec, question.a, ways)]
     if few or handful:  # there are so few parts, and even fewer parentheses, that none fits by chance
@@ -339,13 +343,13 @@ def _with_a_factor(node: ast.expr, names: Collection[str]) -> Iterator[ast.expr]
 
 def _replaced_by(node: ast.expr, ways: tuple[str, ...]) -> Iterator[ast.expr]:
     """A part of an expression in its place, or other parentheses; or the result of an operator or a call, stored as a float of
-    16 bits or as an integer of 8 or 16 bits."""
+    16 bits, as an integer, or as one of 8 or 16 bits."""
     if ways in (PARTS, REGROUPED):
         yield from _parts(node) if ways == PARTS else ()
         yield from _regrouped(node)
     elif isinstance(node, ast.BinOp | ast.Call):
         each = ((way, bits) for way in ways for bits in FEW_BITS[way])
-        yield from (ast.Call(ast.Name(way, ast.Load()), [node, ast.Constant(bits)], []) for way, bits in each)
+        yield from (ast.Call(ast.Name(way, ast.Load()), [node, *map(ast.Constant, bits)], []) for way, bits in each)
 
 
 def _alike(node: ast.Attribute) -> list[ast.expr]:
@@ -378,7 +382,7 @@ def _compiled(function: FunctionType, root: ast.Module, **known: Any) -> Functio
     space: dict[str, Any] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)  # a number in the place of a function
-        exec(compile(root, "<edited>", "exec"), function.__globals__ | {"rounded": rounded, "wrapped": wrapped} | known, space)
+        exec(compile(root, "<edited>", "exec"), function.__globals__ | NAMES | known, space)
     edited: FunctionType = space[function.__name__]
     return edited
 
@@ -424,6 +428,7 @@ def _replaced(f: Any, step: Any, new: Any) -> Any:
 def _mistake(body: FunctionType, words: str, wrong: Any, more: str = "") -> Named:
     name, module = body.__name__.strip("_"), body.__module__.removeprefix("posref.")
     bug = f"with {words} in {module}.{name}{more}"
+    remedy = next((remedy for way, remedy in REMEDIES.items() if f"{way}(" in words), REMEDY)
     return f"{name} with {words}{more}".replace("`", "").replace(" and ", " & "), Mistake(
-        wrong, bug, remedy=WIDER if "rounded(" in words else WIDER_WHOLE if "wrapped(" in words else REMEDY, kind="edit"
+        wrong, bug, remedy=remedy, kind="edit"
     )

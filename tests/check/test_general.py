@@ -605,21 +605,31 @@ NAMED = [
 ]
 
 
+def fractional(offsets):
+    """T5's buckets, which are not rounded down."""
+    n = abs(offsets)
+    far = np.minimum(8 + np.log(np.maximum(n, 8) / 8) / np.log(16) * 8 + 1e-9, 15)
+    return np.where(n < 8, n, far) + 16 * (offsets > 0)
+
+
 def filled(mask, s, v):
     return softmax(np.where(mask, s, -1e9)) @ v
 
 
+def shaw_inverted(q, k, v, table, i, j, of_values):
+    away = np.clip(offsets(i, j).astype(int), -4, 4)[:, 0]
+    s = (q @ k.swapaxes(2, 3) + np.einsum("bhid,bijd->bhij", q, table[4 + away])) / 4
+    weights = filled(away[:, None] > 0, s, np.eye(7))
+    return weights @ v + np.einsum("bhij,bijd->bhid", weights, of_values[4 + away])
+
+
 NAMED += [
+    ("t5.bucket", BOTH_SIDES, fractional, "result_not_rounded"),
+    ("shaw.attend", SCALE, shaw_inverted, "mask_inverted and empty_row_uniform"),
     (
-        "attention.attend",
-        SCALE,
-        lambda q, k, v, m: filled(~m, q @ k.swapaxes(2, 3) / 4, v),
-        "mask_inverted and empty_row_uniform",
-    ),
-    (
-        "rope.attend",
-        TURNED | {"causal": True},
-        lambda q, k, v, i, j: filled(offsets(i, j) < 0, scores(q, k, i, j), v),
+        "alibi.attend",
+        ALIBI | SCALE,
+        lambda q, k, v, i, j: filled(offsets(i, j) < 0, q @ k.swapaxes(2, 3) / 4 + SLOPES * offsets(i, j), v),
         "mask_strict and empty_row_uniform",
     ),
 ]
