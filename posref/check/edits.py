@@ -382,8 +382,10 @@ def _compiled(function: FunctionType, root: ast.Module, **known: Any) -> Functio
     space: dict[str, Any] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)  # a number in the place of a function
-        exec(compile(root, "<edited>", "exec"), function.__globals__ | NAMES | known, space)
+        outside = function.__globals__ | NAMES | known
+        exec(compile(root, "<edited>", "exec"), outside, space)
     edited: FunctionType = space[function.__name__]
+    outside[function.__name__] = edited  # where it calls itself
     return edited
 
 

@@ -623,7 +623,24 @@ def shaw_inverted(q, k, v, table, i, j, of_values):
     return weights @ v + np.einsum("bhij,bijd->bhid", weights, of_values[4 + away])
 
 
+def in_terms(terms):
+    """Scores of queries and keys of which pairs (a, b) turn into terms(a, b, cos, sin)."""
+
+    def turn(x, positions):
+        angle = positions[:, None, :, None] * PAIRS
+        return np.concatenate(terms(*np.split(x, 2, axis=-1), np.cos(angle), np.sin(angle)), axis=-1)
+
+    return lambda q, k, i, j: turn(q, i) @ turn(k, j).swapaxes(2, 3) / 4
+
+
 NAMED += [
+    ("rope.scores", ROPE, in_terms(lambda a, b, c, s: (a * c + a * s, b * c - b * s)), "rotated_half_a_minus_b"),
+    (
+        "rope.scores",
+        ROPE,
+        in_terms(lambda a, b, c, s: (a * c - b * c, a * s + b * c)),
+        "rotate with a * cos - b * cos for a * cos - b * sin",
+    ),
     ("t5.bucket", BOTH_SIDES, fractional, "result_not_rounded"),
     ("shaw.attend", SCALE, shaw_inverted, "mask_inverted and empty_row_uniform"),
     (
