@@ -69,6 +69,7 @@ SAME = {(ast.Add, ast.Sub), (ast.Mult, ast.Div), *((op, op) for op in COMMUTATIV
 FIXED = "shape", "dtype", "ndim", "size"  # what is asked of an array is no number of the formula
 NO_VALUE = ast.Slice, ast.JoinedStr, ast.FormattedValue  # expressions that stand where no call may stand
 APART = "posref._", "posref.ops.common", "posref.ops.probe", "posref.check"
+TOO_LARGE = f"if getattr({{}}, 'size', 0) > {2**21}: raise MemoryError"  # elements of what a loop keeps
 REFUSED = NameError, IndexError, KeyError, AttributeError, RecursionError, *NO_ANSWER
 DEPRECATED = FutureWarning, DeprecationWarning
 REMEDY = "Compare that line of the specification with yours."
@@ -183,6 +184,11 @@ def _parsed_function(function: FunctionType) -> tuple[ast.Module, ast.FunctionDe
     for each in ast.walk(definition.args):
         if isinstance(each, ast.arg):
             each.annotation = None
+    for loop in ast.walk(definition):
+        if isinstance(loop, ast.For | ast.While):  # an edited step may add axes each time
+            set_here = (node for each in loop.body if isinstance(each, ast.Assign | ast.AugAssign) for node in ast.walk(each))
+            kept = {each.id for each in set_here if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+            loop.body += [ast.parse(TOO_LARGE.format(each)).body[0] for each in sorted(kept)]
     return root, definition
 
 
@@ -215,7 +221,7 @@ def edits(
         if among is not None and number not in among:
             continue
         before = ast.unparse(shown)
-        beside = {each.id for each in ast.walk(definition.body[i]) if isinstance(each, ast.Name) and each.id in names}
+        beside = {each.id for each in ast.walk(definition.body[i]) if isinstance(each, ast.Name)} & names.keys() - {"base"}
         for other in _replaced_by(node, ways) if ways else chain(_instead(node, names), _with_a_factor(node, beside)):
             _put(holder, key, ast.fix_missing_locations(other))
             text = ast.unparse(definition.body[i])

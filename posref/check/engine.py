@@ -66,6 +66,7 @@ class Question:
         rms: Mapping[str, float] | None = None,
         meant: Collection[str] = tuple(rounded.BITS),
     ):
+        arguments = arguments | {name: _sealed(value) for name, value in arguments.items()}
         self.op, self.a, self.gauge, self.models = worded(op, arguments), arguments, gauge, tuple(models)
         self.ends = tuple(dict.fromkeys((self.models[0], self.models[-1])))
         self.right = np.asarray(op.spec(**arguments) if right is None else right, dtype=float)
@@ -474,6 +475,14 @@ def _reversed(y: np.ndarray) -> np.ndarray:
 def _quantile(y: np.ndarray, part: float) -> Any:
     """The element that the share `part` of all elements does not exceed; `np.quantile` takes ten times as long."""
     return np.sort(y)[int(part * (y.size - 1))]
+
+
+def _sealed(value: Any) -> Any:
+    """A read-only view of an array: a hypothesis that writes to its arguments would change the question."""
+    if type(value) is np.ndarray:
+        value = value.view()
+        value.flags.writeable = False
+    return value
 
 
 def lifted(a: Mapping[str, Any], u: Units) -> Arguments:

@@ -13,6 +13,7 @@ import numpy as np
 from posref.check.engine import Named, Question, separates
 from posref.check.fitted import first_that_fits
 from posref.check.general import dependent
+from posref.check.wrong_elements import broadcast
 from posref.ops import Arguments, Mistake, result
 from posref.ops.common import CHUNKS, per_head
 from posref.ops.probe import PLACED
@@ -53,7 +54,7 @@ def _of_rows(a: Arguments, factors: np.ndarray) -> Iterator[Found]:
     telling = len(np.unique(factors[changed])) >= LEAST and factors.shape[-1] == 1 < factors.shape[-2]
     for name in (*(each for each in PLACED if each in a), "") if telling else ():
         at = _places(name, a, factors)
-        if at.ndim > factors.ndim or any(m not in (1, n) for m, n in zip(at.shape[::-1], factors.shape[::-1], strict=False)):
+        if broadcast(at, factors.shape) is None:
             continue
         words = f", where p is {f'one of {name}' if name else 'the number of the row, from 0'}"
         for power in (0.5, -0.5, 1, -1):

@@ -424,7 +424,7 @@ def offsets(a: Arguments, got: np.ndarray) -> np.ndarray:
 
 def _of_a_sum(question: Question) -> Iterator[Named]:
     """Gradients of what texts or heads share, such as keys or a table, that hold the gradient of the first or last alone."""
-    name, right = question.op.given[0], question.right
+    name, right = next(iter(question.op.given), ""), question.right
     shape = np.shape(question.a.get(name, 0.0)) if "gradient" in question.op.tags else ()
     for axis, each in enumerate(("text", "head")) if len(shape) == 4 else ():
         sharing = shape[axis] // (right.shape[axis] if right.ndim == 4 else 1)

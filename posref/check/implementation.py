@@ -121,7 +121,7 @@ def check(
         asked += trained_lengths(report, caller, op, settings, question)
         asked += far_positions(report, caller, settings, *asked)
         asked += far_keys(report, caller, settings, *asked)
-        blind(report, *asked, *other_shapes(report, caller, op, settings, question, LARGE, "large shapes"))
+        asked += other_shapes(report, caller, op, settings, question, LARGE, "large shapes")
         large_counts(report, caller, question)
         strides(report, caller, question)
         reused_buffers(report, caller, question)
@@ -137,6 +137,7 @@ def check(
         check_gradient(report, caller, op, a)
         if seed is not None:
             seeded(report, caller, settings, question, seed)
+        blind(report, *asked)  # what was named is not undecided
     elif question is not None and got is not None:
         distinguished(report, caller, op, settings, question)
         confirmed(report, caller, op, settings, question, reshaped(got, question))
@@ -278,6 +279,7 @@ def contract(
         words = _words(op, made)
         defaults = {each: p.default for each, p in _settings(op).items() if p.default is not p.empty}
         asks = defaults.keys() - settings.keys() - inspect.signature(op.spec).parameters.keys()
+        asks |= {"base", "exponent_dim"} & defaults.keys() - settings.keys() if "frequencies" in settings else set()
         unused = {each for each in asks if _same(op, examples | settings | {each: defaults[each]}, made, each)}
         optional = _may_be_none(caller, examples | settings)
         words |= {each: f", or pass none: then {shapes}" for each, (shapes, _) in optional.items()}

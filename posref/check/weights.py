@@ -163,24 +163,27 @@ def added(question: Question, got: np.ndarray) -> str:
     more = more - _mean(more - more[0], np.minimum(both, both[0]), -1)  # each row has a constant of its own
     bias = _mean(more, both, 0)[0]
     off = _mean(np.abs(more - bias), both, -1)
-    seen = both.max(axis=0) > SEEN
+    seen = (both > SEEN).sum(axis=0) > 1  # in one text alone it shows nothing of others
     differ = np.where(seen, bias, -np.inf).max(axis=-1) - np.where(seen, bias, np.inf).min(axis=-1)
     if off.max() > SAME or differ.max() < 0.1:
         return ""
-    return _words(bias)
+    head = np.unravel_index(int(np.argmax(differ)), differ.shape)[0]
+    words = f"a bias is added, the same in all texts: within a row of head {head} it differs by up to {differ.max():.3g}"
+    return words + _law(np.ma.masked_array(bias, ~seen))
 
 
 def _mean(x: np.ndarray, weights: np.ndarray, axis: int) -> np.ndarray:
     return (weights * x).sum(axis=axis, keepdims=True) / weights.sum(axis=axis, keepdims=True).clip(2.0**-60)
 
 
-def _words(bias: np.ndarray) -> str:
-    low, high = bias[0].min(), bias[0].max()
-    words = f"a bias is added, the same in all texts: within a row of head 0 it differs by up to {high - low:.3g}"
-    steps, near = np.diff(bias, axis=-1), SAME * max(1, np.abs(bias).max())
-    offsets = np.arange(1, bias.shape[2]) - np.arange(bias.shape[1])[:, None]
-    if np.ptp(steps, axis=1).max() <= near:
-        return f"{words}; it depends on the key alone"
-    if max(np.ptp(steps[:, offsets == each], axis=1).max() for each in np.unique(offsets)) <= near:
-        return f"{words}; it depends on key minus query alone, as a relative bias does"
-    return words
+def _law(bias: Any) -> str:
+    """Words for what the steps of a bias from key to key depend on, if three or more show it; else ""."""
+    steps, near = np.ma.diff(bias, axis=-1), SAME * max(1, np.abs(bias).max())
+    query, key = np.indices(steps.shape[1:])
+    laws = {"the key alone": key, "key minus query alone, as a relative bias does": key - query}
+    for words, group in laws.items():
+        parts = [steps[:, group == each] for each in np.unique(group)]
+        unlike = max(np.ma.filled(np.ma.ptp(each, axis=1), 0).max() for each in parts)
+        if unlike <= near and max(each.count(axis=1).max() for each in parts) > 2:
+            return f"; it depends on {words}"
+    return ""

@@ -377,7 +377,8 @@ def worst_element(question: Question, got: np.ndarray, model: str) -> str:
     most = ratio == ratio.max()
     place = _place(np.where(most, np.abs(got - question.right), -1))
     rounded = np.isfinite(ratio[place]) and question.kind not in "iub"
-    bound = f" ({ratio[place]:.3g} times what rounding in {model} allows)" if rounded else ""
+    times = f"{ratio[place]:.3g} times" if ratio[place] < 2.0**64 else "far more than"
+    bound = f" ({times} what rounding in {model} allows)" if rounded else ""
     wrong, words = ratio > 1, general.relation(question, got, model)
     words = rows_of_an_input(question, got) + (words and f"; {words}")
     return (

@@ -10,7 +10,7 @@ import numpy as np
 from posref import _require, attention, pairing
 from posref.absolute import sinusoidal
 from posref.ops import Mistake, Wrong, changing, inside, missing, using
-from posref.rotary import rope
+from posref.rotary import layouts, rope
 
 POSITIONS = ("positions", "query_positions", "key_positions", "offsets")
 PLACES = (*POSITIONS, "coordinates", "distances")  # of which angles are made
@@ -524,6 +524,20 @@ GROUPS = {  # by the arguments that an op needs for these mistakes
 }
 
 
+def _reordered(source: Any, times: int) -> Any:
+    """The features that turn are moved to the other layout before; once to the layout that is read pairs those of `source`."""
+    target: Any = OTHER_LAYOUT[source]
+
+    def rotate(x: Any, *tables: Any, right: Any, layout: Any, rotary_dim: Any = None) -> Any:
+        if times == 1 and layout == target:
+            missing()
+        for _ in range(times):
+            x = layouts.convert(x, source=source, target=target, rotary_dim=rotary_dim)
+        return right(x, *tables, layout=layout, rotary_dim=rotary_dim)
+
+    return lambda right: partial(rotate, right=right)
+
+
 def _in_the_other_layout(name: str) -> Wrong:
     """Only the argument `name` is rotated in the other layout."""
 
@@ -710,6 +724,17 @@ FURTHER = (
         Write (a, b) cos + (-b, a) sin: the second member with a minus, then the first.""")
         for first, second in itertools.product(("a", "b", "-a", "-b"), repeat=2)
         if (first, second) not in (("-b", "a"), ("b", "-a"))
+    }
+    | {
+        f"{what}_{more.replace(' ', '_')}": Mistake(inside(rope, "rotate", _reordered(source, times)), kind="layout").words(f"""
+        features are reordered {more} before they turn: {moved}; as where a loader permutes what is permuted already
+        Vectors are in another order at position 0; then features turn together that are no pair.
+        Permute the projections of q and k once, and then no more (posref.rotary.layouts).""")
+        for source, what, moved in (
+            ("interleaved", "deinterleaved", "2t to t and 2t + 1 to t + dim/2"),
+            ("half", "interleaved", "t to 2t and t + dim/2 to 2t + 1"),
+        )
+        for times, more in ((1, "once more"), (2, "twice more"))
     }
     | {
         "sine_left_out": Mistake(

@@ -66,6 +66,10 @@ def masked(number):
     return lambda scores, mask: np.where(mask, scores, number)
 
 
+def with_a_bias(of):
+    return attending(lambda scores, mask: np.where(mask, scores + of(np.arange(scores.shape[-1])), -1e30), weighted)
+
+
 def with_a_maximum_of_at_least(least):
     def weigh(scores, v):
         powers = np.exp((scores - np.maximum(scores.max(axis=-1, keepdims=True), least)).astype(np.float32))
@@ -90,6 +94,10 @@ def without_the_last_row(y):
     """It is the row with large scores as well."""
     y[-1, -1, -1] = 0
     return y
+
+
+def of_rows(y):
+    return y * (1 + np.arange(y[..., :1].size).reshape(y[..., :1].shape) % 7)
 
 
 def softmax_of(attend):
@@ -189,6 +197,7 @@ FOUND = [  # op, settings, function, the name that it has and no other, and word
     (ATTEND, SCALE, with_a_maximum_of_at_least(-65504.0), "exp_underflows", ""),
     (SOFTMAX, {}, softmax_of(with_a_maximum_of_at_least(-1e5)), "exp_underflows", ""),
     ("rope.attend", SCALE | TURNED, turned_first(with_a_maximum_of_at_least(-1e5)), "exp_underflows", ""),
+    ("rope.attend", SCALE | TURNED, turned_first(attending(masked(-1e30), weighted, of_rows)), "weights_not_normalized", ""),
     (ATTEND, SCALE, less_a_constant(0.0), "exp_out_of_range", LOST),
     (ATTEND, SCALE, less_a_constant(np.nan), "exp_overflows", LOST),
     (ATTEND, SCALE, attending(masked(-1e30), weighted, without_the_last_row), "part_zero", ""),
@@ -201,7 +210,8 @@ FOUND = [  # op, settings, function, the name that it has and no other, and word
     ),
     (ATTEND, SCALE, in_two_parts(np.ones_like), "parts_merged", "have equal shares: their logsumexps are not used"),
     (ATTEND, SCALE, in_two_parts(lambda x: np.exp(x + x**2)), None, f"weights: {PARTS}"),
-    (ATTEND, SCALE, attending(lambda s, m: np.where(m, s + (np.arange(s.shape[-1]) > 2), -1e30), weighted), "bias_added", ""),
+    (ATTEND, SCALE, with_a_bias(lambda key: key > 2), "bias_added", "differs by up to 1; it depends on the key alone"),
+    (ATTEND, SCALE, with_a_bias(lambda key: key == 1), None, ""),  # one text alone sees this key
     ("convolution.convolve", {}, lambda *a: silu(convolved(*a)), "result_silu", ""),
     ("convolution.convolve", {}, lambda x, *a: convolved(silu(x), *a), "x_silu", ""),
     ("convolution.convolve", {}, in_few_bits, None, ""),

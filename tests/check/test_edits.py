@@ -1,6 +1,7 @@
 """An implementation that is the specification but for one expression: its line is named. What is no such edit has no line."""
 
 import inspect
+import tracemalloc
 from functools import partial
 
 import numpy as np
@@ -140,6 +141,19 @@ def test_a_large_answer_of_an_edit_is_not_kept():
     assert len(calls) == 3
 
 
+@every([("retention.attend", {"scale": 0.25, "n_key": 12}), ("rope.inv_freq", {"dim": 64, "base": 8e6})])
+@np.errstate(all="ignore")
+def test_no_edit_takes_much_memory(name, asked):
+    """Not one that adds axes to a state at each token, nor one that counts up to the base."""
+    op = ops.op(name)
+    question = Question(op, op.make(**asked), ("f32",))
+    tracemalloc.start()
+    for each, mistake in edits.every(op.spec, question.a):
+        question.answer(each, mistake.wrong)
+    assert tracemalloc.get_traced_memory()[1] < 2**28
+    tracemalloc.stop()
+
+
 def test_other_parentheses():
     """Sinks that are or-ed to the causal mask: three wrong entries."""
 
@@ -175,12 +189,10 @@ def test_two_steps_in_the_other_order():
 
 
 def flags_once(lengths):
-    """An empty document and the next one have one flag."""
     return np.isin(np.arange(lengths.sum()), np.cumsum(lengths)[:-1]).cumsum()
 
 
 def empty_for_the_next(lengths):
-    """The first document that begins at the last start before the token."""
     starts = np.cumsum(lengths) - lengths
     return np.where(starts <= np.arange(lengths.sum())[:, None], starts, -1).argmax(axis=1)
 
@@ -188,8 +200,7 @@ def empty_for_the_next(lengths):
 @pytest.mark.parametrize(("fn", "names"), [(flags_once, ["lengths_without_zeros"]), (empty_for_the_next, [])])
 def test_an_empty_document_is_asked(fn, names):
     report = check(fn, "position_ids.documents")
-    assert not report.ok
-    assert [each.name for each in report.diagnosis] == names
+    assert (report.ok, [each.name for each in report.diagnosis]) == (False, names)
 
 
 def test_one_number_for_all_texts_is_the_largest():

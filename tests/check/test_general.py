@@ -14,6 +14,7 @@ from posref.check.report import Report
 from posref.check.rotary import phases, waves
 from posref.check.tensors import round_to
 from posref.check.wrong_elements import not_computed, of_a_part
+from posref.ops import Arguments
 from posref.ops.variation import steps, varied
 from posref.relative import alibi
 from tests import golden
@@ -133,10 +134,12 @@ def last_of_the_padded(x, *others):
     return ops.op("convolution.convolve").spec(np.concatenate([x, 0 * x[:, :3]], axis=1), *others)[:, -3:]
 
 
+WOVEN = np.arange(16).reshape(2, 8).T.ravel()
+
+
 def woven(x, positions):
     """Pairs (2t, 2t + 1)."""
-    order = np.arange(16).reshape(2, 8).T.ravel()
-    return turned(x[..., np.argsort(order)], positions)[..., order]
+    return turned(x[..., np.argsort(WOVEN)], positions)[..., WOVEN]
 
 
 def turned_attention(q, k, v, i, j, mask=True, sinks=None, masked=-1e9, factor=1):
@@ -506,6 +509,7 @@ NAMED = [
     ("axes.rotate", MROPE, lambda x, coordinates: by_axes(x, coordinates, 1e4 ** (-np.arange(4) / 2)), "exponent_doubled"),
     ("rope.scores", ROPE, lambda q, k, i, j: scores(q, turned(k, j), i, j), "rotate_twice_for_k"),
     ("rope.rotate", PARTIAL, lambda x, p: np.concatenate([x[..., 16:], turned(x[..., :16], p)], axis=-1), "passed_in_front"),
+    ("rope.rotate", HALF, lambda x, p: turned(x[..., WOVEN[WOVEN]], p), "interleaved_twice_more"),
     ("rope.rotate", PARTIAL, lambda x, p: by_width(x, p, 40), "rotary_dim 40"),
     ("rope.rotate", TWICE, lambda x, p: turned(x, 4 * p), "scaling_inverted"),
     (
@@ -801,6 +805,23 @@ def test_a_small_number_in_the_sum_of_a_softmax_is_no_factor(op):
     right = verdict.judged(report, question, got.astype(float))
     assert right == (attention.softmax not in steps(op.spec) or question.a.get("sinks") is not None), str(report)
     assert right or [each.name for each in report.diagnosis] == ["softmax_with_1e-3_in_the_sum_after_the_largest"], str(report)
+
+
+@every(OPS, name=lambda op: op.name)
+def test_every_op_has_hypotheses_of_its_own_and_of_an_output(op):
+    question = Question(op, op.make(**settings(op)), ("f32",))
+    more = [each for stage in general.stages(question) for each in stage]
+    assert dict([*general.hypotheses(question), *more, *general.hypotheses(question, 1.3 * question.right)])
+
+
+def test_no_hypothesis_can_write_to_the_arguments():
+    a = Arguments(x=np.ones(3))
+    op = ops.op("rope.rotate")._replace(spec=lambda x: 2 * x, mistakes={}, given=("x",))
+    question = Question(op, a, ("f32",))
+    with pytest.raises(ValueError, match="read-only"):
+        question.a.x[0] = 7.0
+    a.x[0] = 7.0  # theirs
+    assert question.right.tolist() == [2.0, 2.0, 2.0]
 
 
 def candidates(op):

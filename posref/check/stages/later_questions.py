@@ -148,6 +148,7 @@ def keep_alone(report: Report, names: Sequence[str]) -> None:
 def failed(report: Report, name: str, part: Report) -> bool:
     first, *others = [check for check in part.checks if check.status == "failed"]
     report.failed(name, first.detail)
+    report.ruled_out, report.stopped = part.ruled_out, part.stopped
     report.checks += [check for check in others if check.name == "reads"]
     known = {finding.name for finding in report.diagnosis}
     report.diagnosis += [finding for finding in part.diagnosis if finding.name not in known]

@@ -48,7 +48,8 @@ def other_reads(report: Report, caller: Caller, question: engine.Question, got: 
                 meant = np.maximum(meant, _elsewhere(ours, question.a, *each))
             effects[each] = [changed, meant]
     others = {name for name, _ in effects if question.a[name].dtype.kind in "iub"}
-    say(report, names(question), effects, others)
+    *called, last = "", *names(question)
+    say(report, [*called[1:], "columns" if last == "rows" else last], effects, others)
 
 
 def say(report: Report, called: Sequence[str], effects: Effects, others: Collection[str] = ()) -> None:

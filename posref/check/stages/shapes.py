@@ -1,6 +1,7 @@
 """Shapes: the same question with other extents, with large counts, and with texts of the trained length."""
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -27,7 +28,8 @@ from posref.check.stages.later_questions import (
 )
 from posref.check.verdict import ALL, as_booleans, judged
 from posref.check.wrong_elements import columns, where
-from posref.ops import Arguments, Mistake, NotHere, Op, probe
+from posref.ops import Arguments, Mistake, NotHere, Op, further, probe
+from posref.ops.common import CHUNKS
 from posref.ops.scaling import ByLength
 
 # after the first probe: one row, one text, one head, many of each, lengths that are no multiple of a tile
@@ -87,6 +89,8 @@ def other_shapes(
             _part_of_an_earlier_one(report, question, got, {"the first call": first} | tried)
             others = [changed(op.make(**settings | each)) for each in extents_that_differ(op, settings, BATTERY)]
             _length_of_an_earlier_one(report, caller, question, others)
+            if any(_in_chunks(question.claimed.get(finding.name)) for finding in report.diagnosis):
+                confirmed(report, caller, op, settings | shape, question, reshaped(got, question))
             if not report.diagnosis:
                 _edge(report, caller, op, settings, shape, models, changed)
             return [*tried.values()]
@@ -167,11 +171,17 @@ def _edge(
             return
 
 
-def _without_gaps(a: Arguments) -> dict[str, int]:
-    """The extents of a question with every offset up to three times the largest limit among the settings."""
+def _without_gaps(a: Arguments, chunk: int) -> dict[str, int]:
+    """The extents of a question with every offset up to three times the largest limit, and four chunks, the last not full."""
     limits = [a[name] for name in probe.LIMITS if isinstance(a.get(name), int)]
-    n = int(np.clip(3 * max(limits, default=0), *DENSE)) | 1  # of no tile
+    n = int(np.clip(max(3 * max(limits, default=0), 4 * chunk - 1), *DENSE)) | 1  # of no tile
     return {"n_query": n, "n_key": n}
+
+
+def _in_chunks(mistake: Mistake | None) -> int:
+    """The size of the chunks that a mistake speaks of, or the largest that is known if it has none; 0 without chunks."""
+    said = re.search(r"(?:by chunks|inside a chunk)(?: of (\d+) tokens)?", mistake.bug if mistake else "")
+    return int(said[1] or CHUNKS[-1]) if said else 0
 
 
 def large_counts(report: Report, caller: Caller, first: engine.Question) -> None:
@@ -243,23 +253,29 @@ def confirmed(
 ) -> None:
     """Keep the diagnoses that also give the output at another length without gaps; else take those found there that fit here.
 
-    A few entries fit a constant or a window by chance, and any factor fits one length. A mistake that cannot occur there stays.
-    Of a few wrong entries of a mask that nothing explains, an edit may explain the longer text, which has more of them.
+    A few entries fit a constant or a window by chance, any factor fits one length, and of mistakes in chunks several fit two
+    chunks. A mistake that cannot occur there stays. Of a few wrong entries of a mask that nothing explains, an edit may explain
+    the longer text, which has more of them.
     """
     bits = np.isin(first.right, (0, 1)).all()
     claimed = {finding.name: first.claimed.get(finding.name) for finding in report.diagnosis}
+    chunk = max(map(_in_chunks, claimed.values()), default=0)
+    settings = {name: value for name, value in settings.items() if not chunk or name not in ("n_query", "n_key")}
     few = bits and got.shape == first.right.shape and np.count_nonzero(got != first.right) < edits.MARKS
-    doubtful = all(mistake and (bits or mistake.kind == "general") for mistake in claimed.values()) and (claimed or few)
+    general = all(mistake and (bits or mistake.kind == "general") for mistake in claimed.values())
+    doubtful = chunk or (general and (claimed or few))
     rules = {name: mistake for name, mistake in claimed.items() if mistake and mistake.kind == "mask rule"}
-    others = [*_outputs(caller, op, settings, first, beyond=bool(rules))] if doubtful else []
+    others = [*_outputs(caller, op, settings, first, chunk, beyond=bool(rules))] if doubtful else []
     if not others:
         return
     got = as_booleans(first, got)
+    if chunk and any(_replaced_by_a_rule(report, each, first, got, others) for each in report.diagnosis):
+        return
     refuted = {name: by for name, mistake in claimed.items() if mistake and (by := _refuting(others, name, mistake))}
     if len(refuted) < len(claimed):
         keep_alone(report, [name for name in claimed if name not in refuted])
         return
-    if len(rules) == len(claimed) == 1 and _replaced_by_a_rule(report, first, got, others):
+    if len(rules) == len(claimed) == 1 and _replaced_by_a_rule(report, report.diagnosis[0], first, got, others):
         return
     words, question, other = next(iter(refuted.values()), others[0])
     part = Report(report.subject)
@@ -284,9 +300,11 @@ def confirmed(
         report.ambiguous.append(f"{said} would explain this output, but not the output of {words}.")
 
 
-def _outputs(caller: Caller, op: Op, settings: dict[str, Any], first: engine.Question, *, beyond: bool) -> Iterator[Output]:
+def _outputs(
+    caller: Caller, op: Op, settings: dict[str, Any], first: engine.Question, chunk: int, *, beyond: bool
+) -> Iterator[Output]:
     """A longer text without gaps, and its output; with `beyond`, also queries after many keys of a cache."""
-    asked = [(_without_gaps(first.a), probe.dense, " without gaps"), (BATTERY[-1], lambda a: a, "")]
+    asked = [(_without_gaps(first.a, chunk), probe.dense, " without gaps"), (BATTERY[-1], lambda a: a, "")]
     for shape, change, gaps in asked[: 1 + beyond]:
         for extents in extents_that_differ(op, settings, [shape]):
             question = later_question(op, change(op.make(**settings | extents)), first.models)
@@ -300,15 +318,18 @@ def _refuting(others: Iterable[Output], name: str, mistake: Mistake) -> Output |
     return next((each for each in others if _fits(each[1], each[2], name, mistake) is False), None)
 
 
-def _replaced_by_a_rule(report: Report, first: engine.Question, got: np.ndarray, others: list[Output]) -> bool:
-    """Replace the mask rule in the report by the simplest rule that gives all outputs; False if there is none."""
+def _replaced_by_a_rule(report: Report, said: Finding, first: engine.Question, got: np.ndarray, others: list[Output]) -> bool:
+    """Replace the mask rule in the report by the simplest rule that gives all outputs, or chunks without a size by those with
+    one; False if there is none."""
     outputs = [("", first, got), *others]
-    rules = chain.from_iterable(masks.ranked(question, output) for _, question, output in outputs)
+    rules: Iterable[Any] = chain.from_iterable(masks.ranked(question, output) for _, question, output in outputs)
+    if first.kind != "b":
+        rules = ((name, m) for name, m in further(first.op).items() if name.rpartition("_")[0] == said.name)
     for name, rule in rules:
         if not _refuting(outputs, name, rule):
-            (finding,) = report.diagnosis
-            sentence = finding.sentence.replace(f"{finding.name}: {first.claimed[finding.name].bug}", f"{name}: {rule.bug}")
-            report.diagnosis = [replace(finding, name=name, sentence=sentence)]
+            sentence = said.sentence.replace(f"{said.name}: {first.claimed[said.name].bug}", f"{name}: {rule.bug}")
+            keep_alone(report, [said.name])
+            report.diagnosis = [replace(said, name=name, sentence=sentence)]
             return True
     return False
 
