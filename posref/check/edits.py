@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import cache, partial
 from itertools import chain, combinations, islice
 from types import FunctionType
-from typing import Any
+from typing import Any, Literal, get_origin
 
 import numpy as np
 
@@ -214,6 +214,8 @@ def edits(
     defaults = {each.arg: value for each, value in zip(placed, taken.defaults[::-1], strict=False)}
     defaults |= {each.arg: value for each, value in zip(taken.kwonlyargs, taken.kw_defaults, strict=True) if value}
     lists = {ast.unparse(each.value) for each in ast.walk(root) if isinstance(each, ast.Attribute) and each.attr == "append"}
+    words = {each for each, of in function.__annotations__.items() if get_origin(of) is Literal}
+    lists |= words if len(words) == 1 else set()  # of two, one may stand in the place of the other; of one, no number
     names = {each: defaults.get(each) for each in function.__code__.co_varnames if each not in lists}
     found: dict[tuple[int, str], tuple[FunctionType, str]] = {}
     texts = [ast.unparse(each) for each in definition.body]
