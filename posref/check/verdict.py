@@ -113,6 +113,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         first, *others = general.stages(question, got)
         yield from (first, fitted.of_arrays(question, got), *others)
         yield weightings.hypotheses(question)
+        yield weightings.shifted(question, got)
         yield weightings.in_16_bits(question, got)
         yield masks.hypotheses(question, got)
         yield distances.hypotheses(question, got)

@@ -99,6 +99,17 @@ def _masked_by_the_first(s: Any, seen: Any, cuts: Any) -> Any:
     return attention.softmax(s, np.concatenate([seen[..., : j - i] for i, j in cuts(s)], axis=-1))
 
 
+def _less(s: Any, seen: Any, end: Any, axes: Any, most: float, least: float) -> Any:
+    """Softmax of scores less their `end` along `axes`, masked ones far below: exp of more than `most` is infinite, of less than
+    `least` 0. Without limits another softmax follows."""
+    low = np.where(seen, s, -1e30)
+    x = low - end(low, axis=axes, keepdims=True)
+    if most == np.inf:
+        return attention.softmax(x)
+    power = np.where(x > most, np.inf, np.where(x < least, 0, np.exp(np.clip(x, least, most))))
+    return power / power.sum(axis=-1, keepdims=True)
+
+
 def _cut(s: Any, tile: int = 0, parts: int = 1) -> list[tuple[int, int]]:
     """The first key of each tile and the one after its last; or parts, as torch.chunk makes them."""
     n = s.shape[-1]
@@ -201,6 +212,37 @@ WEIGHTINGS |= {
     f"softmax_of_the_{n}_largest": (partial(_largest, kept=n), f"each query weighs the {n} keys of largest score alone")
     for n in KEPT
 }
+LARGEST = "Subtract the largest score of each row, along the keys, and mask by large negative numbers: then exp stays in range."
+SHIFTED: dict[str, tuple[Any, str, str]] = {
+    f"{name}{more}": (partial(_less, end=end, axes=axes, most=most, least=least), words.format(most, -least), LARGEST)
+    for more, most, least in (("", OVERFLOW, -103.97), ("_in_float64", 709.78, -745.13), ("_before_softmax", np.inf, -np.inf))
+    for name, end, axes, words in (
+        (
+            "rows_with_masked_keys_NaN",
+            np.min,
+            -1,
+            "rows are NaN that mask a key, or have a score {0:.4g} below their largest: a number far below the largest, as the "
+            "least is, is subtracted before exp, or masked scores are +infinity or NaN",
+        ),
+        (
+            "rows_of_low_scores_NaN",
+            np.max,
+            None,
+            "rows are NaN whose scores are all {1:.4g} or more below the largest of all, which is subtracted before exp, or "
+            "another that is as large",
+        ),
+        *(
+            (
+                f"largest_along_{name}_subtracted",
+                np.max,
+                axes,
+                f"before exp the largest score along the {name} is subtracted, not that along the keys",
+            )
+            for name, axes in AXES.items()
+            if "and" not in name
+        ),
+    )
+}
 RESCALE = "Multiply the accumulator and the sum by exp(old maximum - new maximum) before a tile is added."
 IN_PARTS: dict[str, tuple[Any, str, str]] = {
     f"{name}_not_rescaled": (
@@ -273,6 +315,12 @@ def with_more_in_the_sum(question: Question, got: np.ndarray) -> list[Named]:
     answers = {name: question.answer(name, mistake.wrong) for name, mistake in fitting}
     apart = {name: distance(got, answer, bound) for name, answer in answers.items() if answer is not None}
     return sorted(fitting, key=lambda each: apart[each[0]])[:1]
+
+
+def shifted(question: Question, got: np.ndarray) -> list[Named]:
+    """Softmax that subtracts another number than the largest score of each row."""
+    every = (_mistake(name, *each) for name, each in SHIFTED.items())
+    return [*first_that_fits(question, got, every)] if _weighs(question) else []
 
 
 def in_16_bits(question: Question, got: np.ndarray) -> list[Named]:

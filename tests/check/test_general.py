@@ -637,7 +637,17 @@ def in_terms(terms):
     return lambda q, k, i, j: turn(q, i) @ turn(k, j).swapaxes(2, 3) / 4
 
 
+def less(end, axis, q, k, v, i, j):
+    """ALiBi, whose scores have their `end` along an axis subtracted before exp."""
+    s = np.where(offsets(i, j) <= 0, q @ k.swapaxes(2, 3) / 4 + SLOPES * offsets(i, j), -1e30)
+    with np.errstate(all="ignore"):
+        powers = np.exp((s - end(s, axis=axis, keepdims=True)).astype(np.float32))
+        return powers / powers.sum(axis=-1, keepdims=True) @ v
+
+
 NAMED += [
+    ("alibi.attend", ALIBI | SCALE, partial(less, np.max, 2), "largest_along_queries_subtracted"),
+    ("alibi.attend", ALIBI | SCALE, partial(less, np.min, 3), "rows_with_masked_keys_NaN"),
     ("rope.scores", ROPE, in_terms(lambda a, b, c, s: (a * c + a * s, b * c - b * s)), "rotated_half_a_minus_b"),
     (
         "rope.scores",
@@ -871,7 +881,9 @@ def called(name, question, got):
         lambda: of_a_part(question, got, lambda: next(general.stages(question))),
         lambda: chain.from_iterable(read.hypotheses(question, got) for read in (indices, masks, distances)),
         lambda: factors.hypotheses(question, got),
-        lambda: chain(weightings.hypotheses(question), weightings.in_16_bits(question, got)),
+        lambda: chain(
+            *(of(question, got) for of in (weightings.in_16_bits, weightings.shifted)), weightings.hypotheses(question)
+        ),
         lambda: chain(chain.from_iterable(waves.stages(question, got)), *phases.far_positions(question, got)),
     ):
         if mistake := dict(known()).get(name):
