@@ -22,7 +22,7 @@ import numpy as np
 
 from posref.check.engine import NO_ANSWER, Named, Question, ratios
 from posref.check.fitted import explains, first_that_fits
-from posref.ops import Arguments, Mistake, NotHere
+from posref.ops import Arguments, Mistake, NotHere, missing
 from posref.ops.common import CHUNKS, rounded, wrapped
 from posref.ops.variation import steps, varied
 
@@ -61,9 +61,7 @@ ALIKE = (
     {"sum", "mean", "max"},
 )
 ACTIVATIONS = "x / (1 + np.exp(-x))", "np.log1p(np.exp(x))", "np.tanh(x)", "np.abs(x)"  # in the place of max(x, 0)
-FEW_BITS: dict[str, tuple[tuple[int, ...], ...]]
-FEW_BITS = {"truncated": ((),), "wrapped": ((8,), (16,)), "rounded": ((11,), (8,))}  # int; int8, int16; float16, bfloat16
-NAMES = {"truncated": np.trunc, "wrapped": wrapped, "rounded": rounded}
+FEW_BITS = {"truncated": (0,), "wrapped": (8, 16), "rounded": (11, 8)}  # of int8 and int16, of float16 and bfloat16
 COMMUTATIVE = ast.Add, ast.Mult, ast.BitAnd, ast.BitOr
 SAME = {(ast.Add, ast.Sub), (ast.Mult, ast.Div), *((op, op) for op in COMMUTATIVE)}  # a + (b - c) is (a + b) - c
 FIXED = "shape", "dtype", "ndim", "size"  # what is asked of an array is no number of the formula
@@ -74,8 +72,8 @@ REFUSED = NameError, IndexError, KeyError, AttributeError, RecursionError, *NO_A
 DEPRECATED = FutureWarning, DeprecationWarning
 REMEDY = "Compare that line of the specification with yours."
 WIDER_WHOLE = "Keep that step in int32 or int64: whole numbers of 8 bits are those of int8, of 16 bits those of int16."
-WITH_FRACTIONS = "Keep that step in float32: a cast to integers drops what follows the point."
 WIDER = "Keep that step in float32: numbers of 11 bits are those of float16, of 8 bits those of bfloat16."
+WITH_FRACTIONS = "Keep that step in float32: a cast to integers drops what follows the point."
 REMEDIES = {"truncated": WITH_FRACTIONS, "wrapped": WIDER_WHOLE, "rounded": WIDER}
 
 
@@ -94,7 +92,7 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
     arrays = (x for x in (right, *question.a.values()) if isinstance(x, np.ndarray))
     rows = max((x.shape[-2] for x in arrays if x.ndim > 1), default=1)
     most = min(MOST // max(right.size, 2**13), STEPS // max(rows, 1))
-    coarse = any((rounded(got, *bits) == got).all() for bits in FEW_BITS["rounded"])
+    coarse = any((rounded(got, bits) == got).all() for bits in FEW_BITS["rounded"])
     ways = tuple(FEW_BITS)[: 3 - coarse]  # a result in few bits says nothing of a step
     spec, sizes = question.op.spec, _sizes(question.a, wrong)
     all_of = [every(spec, question.a, sizes), in_few_bits(spec, question.a, ways)]
@@ -357,7 +355,7 @@ def _replaced_by(node: ast.expr, ways: tuple[str, ...]) -> Iterator[ast.expr]:
         yield from _regrouped(node)
     elif isinstance(node, ast.BinOp | ast.Call):
         each = ((way, bits) for way in ways for bits in FEW_BITS[way])
-        yield from (ast.Call(ast.Name(way, ast.Load()), [node, *map(ast.Constant, bits)], []) for way, bits in each)
+        yield from (ast.Call(ast.Name(way, ast.Load()), [node, *[ast.Constant(bits)][:bits]], []) for way, bits in each)
 
 
 def _alike(node: ast.Attribute) -> list[ast.expr]:
@@ -386,11 +384,16 @@ class _Renamed(ast.NodeTransformer):
         return self.instead.get(node.id, node)
 
 
+def _truncated(x: Any) -> Any:
+    """x without fractions; if no more than 0 and 1 are left, they may stand for a step that is left out."""
+    return missing() if np.isin(whole := np.trunc(x), (0, 1)).all() else whole
+
+
 def _compiled(function: FunctionType, root: ast.Module, **known: Any) -> FunctionType:
     space: dict[str, Any] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)  # a number in the place of a function
-        outside = function.__globals__ | NAMES | known
+        outside = function.__globals__ | {"truncated": _truncated, "wrapped": wrapped, "rounded": rounded} | known
         exec(compile(root, "<edited>", "exec"), outside, space)
     edited: FunctionType = space[function.__name__]
     outside[function.__name__] = edited  # where it calls itself

@@ -281,14 +281,13 @@ def _numbers(
         return
     if got is not None and _at_limits(question, got):
         yield from clipped(got, question.right).items()
-    if question.kind in "iu" and got is not None and got.shape == question.right.shape:
-        yield from _with_fractions(question.right, got)
     most = got.max() if got is not None else np.nan
     if question.kind in "iu" and 1 < most < question.right.max():
         again = int(most) + 1
         words = f"the numbers of the result begin again at {again}"
         yield _mistake(f"result_modulo_{again}", result(lambda y: y % again), words, "Take no remainder.")
     if question.kind in "iu":
+        yield from _with_fractions(question.right, got) if got is not None and got.shape == question.right.shape else ()
         for bits, dtype in NARROW.items():
             words = f"the result is held in {dtype}, which has {bits} bits for whole numbers"
             yield _mistake(f"result_in_{dtype}", _in_bits(bits), words, "Keep it in int32 or int64.")

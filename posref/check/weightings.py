@@ -99,14 +99,11 @@ def _masked_by_the_first(s: Any, seen: Any, cuts: Any) -> Any:
     return attention.softmax(s, np.concatenate([seen[..., : j - i] for i, j in cuts(s)], axis=-1))
 
 
-def _less(s: Any, seen: Any, end: Any, axes: Any, most: float, least: float) -> Any:
-    """Softmax of scores less their `end` along `axes`, masked ones far below: exp of more than `most` is infinite, of less than
-    `least` 0. Without limits another softmax follows."""
+def _less(s: Any, seen: Any, end: Any, axes: Any, dtype: Any) -> Any:
+    """Softmax of scores less their `end` along `axes`, with exp as it is in `dtype`; without one another softmax follows."""
     low = np.where(seen, s, -1e30)
     x = low - end(low, axis=axes, keepdims=True)
-    if most == np.inf:
-        return attention.softmax(x)
-    power = np.where(x > most, np.inf, np.where(x < least, 0, np.exp(np.clip(x, least, most))))
+    power = np.exp(x.astype(dtype)).astype(float) if dtype else attention.softmax(x)
     return power / power.sum(axis=-1, keepdims=True)
 
 
@@ -213,34 +210,20 @@ WEIGHTINGS |= {
     for n in KEPT
 }
 LARGEST = "Subtract the largest score of each row, along the keys, and mask by large negative numbers: then exp stays in range."
-SHIFTED: dict[str, tuple[Any, str, str]] = {
-    f"{name}{more}": (partial(_less, end=end, axes=axes, most=most, least=least), words.format(most, -least), LARGEST)
-    for more, most, least in (("", OVERFLOW, -103.97), ("_in_float64", 709.78, -745.13), ("_before_softmax", np.inf, -np.inf))
-    for name, end, axes, words in (
-        (
-            "rows_with_masked_keys_NaN",
-            np.min,
-            -1,
-            "rows are NaN that mask a key, or have a score {0:.4g} below their largest: a number far below the largest, as the "
-            "least is, is subtracted before exp, or masked scores are +infinity or NaN",
-        ),
-        (
-            "rows_of_low_scores_NaN",
-            np.max,
-            None,
-            "rows are NaN whose scores are all {1:.4g} or more below the largest of all, which is subtracted before exp, or "
-            "another that is as large",
-        ),
-        *(
-            (
-                f"largest_along_{name}_subtracted",
-                np.max,
-                axes,
-                f"before exp the largest score along the {name} is subtracted, not that along the keys",
-            )
-            for name, axes in AXES.items()
-            if "and" not in name
-        ),
+SHIFTED = {
+    f"largest_along_{name}_subtracted": (
+        np.max,
+        axes,
+        f"before exp the largest score along the {name} is subtracted, not along keys",
+    )
+    for name, axes in AXES.items()
+    if len(axes) == 1
+} | {
+    "rows_with_masked_keys_NaN": (
+        np.min,
+        (-1,),
+        "rows are NaN that mask a key, or where exp overflows: before exp a number far below the largest score, as the "
+        "least is, is subtracted, or masked scores are +infinity or NaN",
     )
 }
 RESCALE = "Multiply the accumulator and the sum by exp(old maximum - new maximum) before a tile is added."
@@ -319,8 +302,12 @@ def with_more_in_the_sum(question: Question, got: np.ndarray) -> list[Named]:
 
 def shifted(question: Question, got: np.ndarray) -> list[Named]:
     """Softmax that subtracts another number than the largest score of each row."""
-    every = (_mistake(name, *each) for name, each in SHIFTED.items())
-    return [*first_that_fits(question, got, every)] if _weighs(question) else []
+    every = (
+        _mistake(f"{name}{more}", partial(_less, end=end, axes=axes, dtype=dtype), words, LARGEST)
+        for more, dtype in (("", np.float32), ("_in_float64", float), ("_before_softmax", None))
+        for name, (end, axes, words) in SHIFTED.items()
+    )
+    return first_that_fits(question, got, every) if _weighs(question) else []
 
 
 def in_16_bits(question: Question, got: np.ndarray) -> list[Named]:

@@ -609,22 +609,16 @@ NAMED = [
 ]
 
 
-def fractional(offsets):
-    """T5's buckets, which are not rounded down."""
-    n = abs(offsets)
-    far = np.minimum(8 + np.log(np.maximum(n, 8) / 8) / np.log(16) * 8 + 1e-9, 15)
-    return np.where(n < 8, n, far) + 16 * (offsets > 0)
-
-
 def filled(mask, s, v):
     return softmax(np.where(mask, s, -1e9)) @ v
 
 
-def shaw_inverted(q, k, v, table, i, j, of_values):
-    away = np.clip(offsets(i, j).astype(int), -4, 4)[:, 0]
-    s = (q @ k.swapaxes(2, 3) + np.einsum("bhid,bijd->bhij", q, table[4 + away])) / 4
-    weights = filled(away[:, None] > 0, s, np.eye(7))
-    return weights @ v + np.einsum("bhij,bijd->bhid", weights, of_values[4 + away])
+def less(end, axis, q, k, v, i, j):
+    """ALiBi, whose scores have their `end` along an axis subtracted before exp."""
+    s = np.where(offsets(i, j) <= 0, q @ k.swapaxes(2, 3) / 4 + SLOPES * offsets(i, j), -1e30)
+    with np.errstate(all="ignore"):
+        powers = np.exp((s - end(s, axis=axis, keepdims=True)).astype(np.float32))
+        return powers / powers.sum(axis=-1, keepdims=True) @ v
 
 
 def in_terms(terms):
@@ -637,14 +631,6 @@ def in_terms(terms):
     return lambda q, k, i, j: turn(q, i) @ turn(k, j).swapaxes(2, 3) / 4
 
 
-def less(end, axis, q, k, v, i, j):
-    """ALiBi, whose scores have their `end` along an axis subtracted before exp."""
-    s = np.where(offsets(i, j) <= 0, q @ k.swapaxes(2, 3) / 4 + SLOPES * offsets(i, j), -1e30)
-    with np.errstate(all="ignore"):
-        powers = np.exp((s - end(s, axis=axis, keepdims=True)).astype(np.float32))
-        return powers / powers.sum(axis=-1, keepdims=True) @ v
-
-
 NAMED += [
     ("alibi.attend", ALIBI | SCALE, partial(less, np.max, 2), "largest_along_queries_subtracted"),
     ("alibi.attend", ALIBI | SCALE, partial(less, np.min, 3), "rows_with_masked_keys_NaN"),
@@ -655,8 +641,7 @@ NAMED += [
         in_terms(lambda a, b, c, s: (a * c - b * c, a * s + b * c)),
         "rotate with a * cos - b * cos for a * cos - b * sin",
     ),
-    ("t5.bucket", BOTH_SIDES, fractional, "result_not_rounded"),
-    ("shaw.attend", SCALE, shaw_inverted, "mask_inverted and empty_row_uniform"),
+    ("t5.bucket", BOTH_SIDES, lambda o: ops.op("t5.bucket").spec(o, **BOTH_SIDES) + abs(o) % 4 / 8, "result_not_rounded"),
     (
         "alibi.attend",
         ALIBI | SCALE,
