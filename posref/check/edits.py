@@ -17,13 +17,13 @@ from contextlib import suppress
 from functools import cache, partial
 from itertools import chain, combinations, islice
 from types import FunctionType
-from typing import Any
+from typing import Any, Literal, get_origin
 
 import numpy as np
 
 from posref.check.engine import NO_ANSWER, Named, Question, ratios
 from posref.check.fitted import explains
-from posref.ops import Arguments, Mistake, NotHere
+from posref.ops import Arguments, Mistake, NotHere, missing
 from posref.ops.common import CHUNKS, rounded, wrapped
 from posref.ops.variation import steps, varied
 
@@ -62,7 +62,7 @@ ALIKE = (
     {"sum", "mean", "max"},
 )
 ACTIVATIONS = "x / (1 + np.exp(-x))", "np.log1p(np.exp(x))", "np.tanh(x)", "np.abs(x)"  # in the place of max(x, 0)
-FEW_BITS = {"wrapped": (8, 16), "rounded": (11, 8)}  # of int8 and int16, of float16 and bfloat16
+FEW_BITS = {"truncated": (0,), "wrapped": (8, 16), "rounded": (11, 8)}  # of int8 and int16, of float16 and bfloat16
 COMMUTATIVE = ast.Add, ast.Mult, ast.BitAnd, ast.BitOr
 SAME = {(ast.Add, ast.Sub), (ast.Mult, ast.Div), *((op, op) for op in COMMUTATIVE)}  # a + (b - c) is (a + b) - c
 FIXED = "shape", "dtype", "ndim", "size"  # what is asked of an array is no number of the formula
@@ -74,6 +74,8 @@ DEPRECATED = FutureWarning, DeprecationWarning
 REMEDY = "Compare that line of the specification with yours."
 WIDER_WHOLE = "Keep that step in int32 or int64: whole numbers of 8 bits are those of int8, of 16 bits those of int16."
 WIDER = "Keep that step in float32: numbers of 11 bits are those of float16, of 8 bits those of bfloat16."
+WITH_FRACTIONS = "Keep that step in float32: a cast to integers drops what follows the point."
+REMEDIES = {"truncated": WITH_FRACTIONS, "wrapped": WIDER_WHOLE, "rounded": WIDER}
 
 
 def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
@@ -92,7 +94,7 @@ def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
     rows = max((x.shape[-2] for x in arrays if x.ndim > 1), default=1)
     most = min(MOST // max(right.size, 2**13), STEPS // max(rows, 1))
     coarse = any((rounded(got, bits) == got).all() for bits in FEW_BITS["rounded"])
-    ways = tuple(FEW_BITS)[: 2 - coarse]  # a result in few bits says nothing of a step
+    ways = tuple(FEW_BITS)[: 3 - coarse]  # a result in few bits says nothing of a step
     spec, sizes = question.op.spec, _sizes(question.a, wrong)
     all_of = [every(spec, question.a, sizes), in_few_bits(spec, question.a, ways)]
     if few or handful:  # there are so few parts, and even fewer parentheses, that none fits by chance
@@ -219,6 +221,8 @@ def edits(
     defaults = {each.arg: value for each, value in zip(placed, taken.defaults[::-1], strict=False)}
     defaults |= {each.arg: value for each, value in zip(taken.kwonlyargs, taken.kw_defaults, strict=True) if value}
     lists = {ast.unparse(each.value) for each in ast.walk(root) if isinstance(each, ast.Attribute) and each.attr == "append"}
+    words = {each for each, of in function.__annotations__.items() if get_origin(of) is Literal}
+    lists |= words if len(words) == 1 else set()  # of two, one may stand in the place of the other; of one, no number
     names = {each: defaults.get(each) for each in function.__code__.co_varnames if each not in lists}
     found: dict[tuple[int, str], tuple[FunctionType, str]] = {}
     texts = [ast.unparse(each) for each in definition.body]
@@ -355,13 +359,13 @@ def _with_a_factor(node: ast.expr, names: Collection[str]) -> Iterator[ast.expr]
 
 def _replaced_by(node: ast.expr, ways: tuple[str, ...]) -> Iterator[ast.expr]:
     """A part of an expression in its place, or other parentheses; or the result of an operator or a call, stored as a float of
-    16 bits or as an integer of 8 or 16 bits."""
+    16 bits, as an integer, or as one of 8 or 16 bits."""
     if ways in (PARTS, REGROUPED):
         yield from _parts(node) if ways == PARTS else ()
         yield from _regrouped(node)
     elif isinstance(node, ast.BinOp | ast.Call):
         each = ((way, bits) for way in ways for bits in FEW_BITS[way])
-        yield from (ast.Call(ast.Name(way, ast.Load()), [node, ast.Constant(bits)], []) for way, bits in each)
+        yield from (ast.Call(ast.Name(way, ast.Load()), [node, *[ast.Constant(bits)][:bits]], []) for way, bits in each)
 
 
 def _alike(node: ast.Attribute) -> list[ast.expr]:
@@ -390,12 +394,19 @@ class _Renamed(ast.NodeTransformer):
         return self.instead.get(node.id, node)
 
 
+def _truncated(x: Any) -> Any:
+    """x without fractions; if no more than 0 and 1 are left, they may stand for a step that is left out."""
+    return missing() if np.isin(whole := np.trunc(x), (0, 1)).all() else whole
+
+
 def _compiled(function: FunctionType, root: ast.Module, **known: Any) -> FunctionType:
     space: dict[str, Any] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)  # a number in the place of a function
-        exec(compile(root, "<edited>", "exec"), function.__globals__ | {"rounded": rounded, "wrapped": wrapped} | known, space)
+        outside = function.__globals__ | {"truncated": _truncated, "wrapped": wrapped, "rounded": rounded} | known
+        exec(compile(root, "<edited>", "exec"), outside, space)
     edited: FunctionType = space[function.__name__]
+    outside[function.__name__] = edited  # where it calls itself
     return edited
 
 
@@ -440,6 +451,7 @@ def _replaced(f: Any, step: Any, new: Any) -> Any:
 def _mistake(body: FunctionType, words: str, wrong: Any, more: str = "") -> Named:
     name, module = body.__name__.strip("_"), body.__module__.removeprefix("posref.")
     bug = f"with {words} in {module}.{name}{more}"
+    remedy = next((remedy for way, remedy in REMEDIES.items() if f"{way}(" in words), REMEDY)
     return f"{name} with {words}{more}".replace("`", "").replace(" and ", " & "), Mistake(
-        wrong, bug, remedy=WIDER if "rounded(" in words else WIDER_WHOLE if "wrapped(" in words else REMEDY, kind="edit"
+        wrong, bug, remedy=remedy, kind="edit"
     )

@@ -17,6 +17,7 @@ from posref.check import rounded as rounding
 from posref.check.axes import axes as labels_of
 from posref.check.axes import names
 from posref.check.engine import CONSTANTS, Named, Question, distance, ratios, separates, together
+from posref.check.parts import as_given
 from posref.check.ranged import rounded_to
 from posref.ops import Arguments, Mistake, changing, result, using
 from posref.ops.common import POSITIONS, rounded
@@ -281,6 +282,7 @@ def _numbers(
         words = f"the numbers of the result begin again at {again}"
         yield _mistake(f"result_modulo_{again}", result(lambda y: y % again), words, "Take no remainder.")
     if question.kind in "iu":
+        yield from _with_fractions(question.right, got) if got is not None and got.shape == question.right.shape else ()
         for bits, dtype in NARROW.items():
             words = f"the result is held in {dtype}, which has {bits} bits for whole numbers"
             yield _mistake(f"result_in_{dtype}", _in_bits(bits), words, "Keep it in int32 or int64.")
@@ -295,6 +297,15 @@ def exchanged(one: str, other: str) -> Iterator[Named]:
     both = using(**{one: lambda a, n=other: a[n], other: lambda a, n=one: a[n]})
     words = f"{one} and {other} are exchanged"
     yield _mistake(f"{one}_and_{other}_exchanged", both, words, "Exchange them.")
+
+
+def _with_fractions(right: np.ndarray, got: np.ndarray) -> Iterator[Named]:
+    """The output itself, if its numbers have fractions, and rounding them gives whole numbers that are all right."""
+    ways = {"down": np.floor, "towards 0": np.trunc, "up": np.ceil, "to the nearest": np.rint}
+    way = next((words for words, change in ways.items() if (change(got) == right).all()), "")
+    if way and len(np.unique(got % 1)) >= 3:
+        bug = f"the numbers of the result have fractions; rounded {way}, they are right"
+        yield _mistake("result_not_rounded", as_given(got), bug, f"Round {way}, and return integers.")
 
 
 def _of_result(changes: dict[str, tuple[Change, str, str]]) -> Iterator[Named]:

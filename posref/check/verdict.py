@@ -94,6 +94,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         listed = [*question.op.further.items(), *ops.further(question.op, question.a).items()]
         numbers = [each for each in listed if each[1].kind == "setting" and each not in own]
         yield [each for each in listed if each[1].kind != "setting"]
+        yield weightings.with_uniform_rows(question, got, chain(question.op.mistakes.items(), listed))
         yield fitted.of_steps(question.op.spec, question.a)
         yield from of_padding(question, got)
         if _values(question, got) >= 3:  # one or two values are met by some number, whatever the cause
@@ -113,6 +114,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         first, *others = general.stages(question, got)
         yield from (first, fitted.of_arrays(question, got), *others)
         yield weightings.hypotheses(question)
+        yield weightings.shifted(question, got)
         yield weightings.in_16_bits(question, got)
         yield masks.hypotheses(question, got)
         yield distances.hypotheses(question, got)

@@ -3,7 +3,7 @@
 Each is a function of the scores and the mask, and is computed here. `weights` instead measures the weights of an output.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import combinations, pairwise
 from typing import Any
@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from posref import attention
-from posref.check.engine import Named, Question, distance
+from posref.check.engine import Named, Question, distance, ratios
 from posref.check.fitted import first_that_fits
-from posref.ops import Arguments, Mistake
+from posref.ops import Arguments, Mistake, both
+from posref.ops.attention import MISTAKES
 from posref.ops.common import rounded
 from posref.ops.variation import steps, varied
 
@@ -96,6 +97,14 @@ def _of_equal_shares(s: Any, seen: Any, cuts: Any) -> Any:
 
 def _masked_by_the_first(s: Any, seen: Any, cuts: Any) -> Any:
     return attention.softmax(s, np.concatenate([seen[..., : j - i] for i, j in cuts(s)], axis=-1))
+
+
+def _less(s: Any, seen: Any, end: Any, axes: Any, dtype: Any) -> Any:
+    """Softmax of scores less their `end` along `axes`, with exp as it is in `dtype`; without one another softmax follows."""
+    low = np.where(seen, s, -1e30)
+    x = low - end(low, axis=axes, keepdims=True)
+    power = np.exp(x.astype(dtype)).astype(float) if dtype else attention.softmax(x)
+    return power / power.sum(axis=-1, keepdims=True)
 
 
 def _cut(s: Any, tile: int = 0, parts: int = 1) -> list[tuple[int, int]]:
@@ -200,6 +209,23 @@ WEIGHTINGS |= {
     f"softmax_of_the_{n}_largest": (partial(_largest, kept=n), f"each query weighs the {n} keys of largest score alone")
     for n in KEPT
 }
+LARGEST = "Subtract the largest score of each row, along the keys, and mask by large negative numbers: then exp stays in range."
+SHIFTED = {
+    f"largest_along_{name}_subtracted": (
+        np.max,
+        axes,
+        f"before exp the largest score along the {name} is subtracted, not along keys",
+    )
+    for name, axes in AXES.items()
+    if len(axes) == 1
+} | {
+    "rows_with_masked_keys_NaN": (
+        np.min,
+        (-1,),
+        "rows are NaN that mask a key, or where exp overflows: before exp a number far below the largest score, as the "
+        "least is, is subtracted, or masked scores are +infinity or NaN",
+    )
+}
 RESCALE = "Multiply the accumulator and the sum by exp(old maximum - new maximum) before a tile is added."
 IN_PARTS: dict[str, tuple[Any, str, str]] = {
     f"{name}_not_rescaled": (
@@ -240,6 +266,19 @@ def hypotheses(question: Question) -> Iterator[Named]:
         yield from (each for each in every if each[0] in once.values())
 
 
+def with_uniform_rows(question: Question, got: np.ndarray, mistakes: Iterable[Named]) -> Iterator[Named]:
+    """Mistakes that leave a row without keys, where masked scores are one large negative number, if a row has equal weights."""
+    equal = _mistake("weights_equal", lambda s, seen: 0 * s + 1 / s.shape[-1], "")
+    answer = question.answer(equal[0], equal[1].wrong) if _weighs(question) else None
+    if answer is None or not (ratios(got, answer, question.tolerance[question.models[-1]]) <= 1).all(axis=-1).any():
+        return
+    filled = MISTAKES["empty_row_uniform"]
+    for name, mistake in mistakes:
+        if mistake.kind not in (filled.kind, "precision"):
+            bug = f"{mistake.bug}; rows that then see no key are the mean of all values"
+            yield f"{name} and empty_row_uniform", mistake._replace(wrong=both(mistake.wrong, filled.wrong), bug=bug)
+
+
 def with_more_in_the_sum(question: Question, got: np.ndarray) -> list[Named]:
     """Softmax with a small number added to its denominator: the number that fits best, since a row's factor depends on its
     sum."""
@@ -259,6 +298,16 @@ def with_more_in_the_sum(question: Question, got: np.ndarray) -> list[Named]:
     answers = {name: question.answer(name, mistake.wrong) for name, mistake in fitting}
     apart = {name: distance(got, answer, bound) for name, answer in answers.items() if answer is not None}
     return sorted(fitting, key=lambda each: apart[each[0]])[:1]
+
+
+def shifted(question: Question, got: np.ndarray) -> list[Named]:
+    """Softmax that subtracts another number than the largest score of each row."""
+    every = (
+        _mistake(f"{name}{more}", partial(_less, end=end, axes=axes, dtype=dtype), words, LARGEST)
+        for more, dtype in (("", np.float32), ("_in_float64", float), ("_before_softmax", None))
+        for name, (end, axes, words) in SHIFTED.items()
+    )
+    return first_that_fits(question, got, every) if _weighs(question) else []
 
 
 def in_16_bits(question: Question, got: np.ndarray) -> list[Named]:

@@ -692,6 +692,20 @@ OTHER_BOUNDARIES = {
     for name, (change, words) in MOVED.items()
 }
 
+
+def _of_halves(first: str, second: str) -> Wrong:
+    """(a, b) cos + (first, second) sin for each pair (a, b); the right ones are -b and a."""
+
+    def rotate(x: Any, cos: Any, sin: Any, *, layout: Any, rotary_dim: Any = None) -> Any:
+        width = rotary_dim or x.shape[-1]
+        a, b = pairing.split(x[..., :width], layout)
+        known = {"a": a, "b": b, "-a": -a, "-b": -b}
+        turned = pairing.join(a * cos + known[first] * sin, b * cos + known[second] * sin, layout)
+        return np.concatenate([turned, x[..., width:]], axis=-1)
+
+    return inside(rope, "rotate", lambda right: rotate)
+
+
 FURTHER = (
     IN_PLACE
     | OTHER_BOUNDARIES
@@ -702,6 +716,14 @@ FURTHER = (
         Scores depend on the positions themselves.
         Rotate queries and keys in one layout, that of the weights.""")
         for name, these in (("q", "queries"), ("k", "keys"))
+    }
+    | {
+        f"rotated_half_{first}_{second}".replace("-", "minus_"): Mistake(_of_halves(first, second), kind="rotation").words(f"""
+        (a, b) cos + ({first}, {second}) sin for a pair (a, b)
+        Not a rotation: norms change.
+        Write (a, b) cos + (-b, a) sin: the second member with a minus, then the first.""")
+        for first, second in itertools.product(("a", "b", "-a", "-b"), repeat=2)
+        if (first, second) not in (("-b", "a"), ("b", "-a"))
     }
     | {
         f"{what}_{more.replace(' ', '_')}": Mistake(inside(rope, "rotate", _reordered(source, times)), kind="layout").words(f"""

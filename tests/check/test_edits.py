@@ -116,6 +116,16 @@ def test_a_step_in_few_bits():
     assert "11 bits are those of float16" in finding.remedy
 
 
+def test_a_step_cast_to_integers():
+    def encode(positions):
+        angle = (positions[..., None] * 10000.0 ** (-np.arange(8) / 8)).astype(int)
+        return np.concatenate([np.sin(angle), np.cos(angle)], axis=-1)
+
+    (finding,) = check(encode, "sinusoidal.encode", dim=16, layout="half").diagnosis
+    assert "with `truncated(positions[..., None] * frequencies)`" in finding.sentence
+    assert "drops what follows the point" in finding.remedy
+
+
 def test_angles_in_few_bits():
     def rotate(x, positions):
         angles = positions[:, None, :, None] * 500000.0 ** (-np.arange(0, 64, 2) / 64)

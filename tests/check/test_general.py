@@ -631,6 +631,46 @@ NAMED = [
 ]
 
 
+def filled(mask, s, v):
+    return softmax(np.where(mask, s, -1e9)) @ v
+
+
+def less(end, axis, q, k, v, i, j):
+    """ALiBi, whose scores have their `end` along an axis subtracted before exp."""
+    s = np.where(offsets(i, j) <= 0, q @ k.swapaxes(2, 3) / 4 + SLOPES * offsets(i, j), -1e30)
+    with np.errstate(all="ignore"):
+        powers = np.exp((s - end(s, axis=axis, keepdims=True)).astype(np.float32))
+        return powers / powers.sum(axis=-1, keepdims=True) @ v
+
+
+def in_terms(terms):
+    """Scores of queries and keys of which pairs (a, b) turn into terms(a, b, cos, sin)."""
+
+    def turn(x, positions):
+        angle = positions[:, None, :, None] * PAIRS
+        return np.concatenate(terms(*np.split(x, 2, axis=-1), np.cos(angle), np.sin(angle)), axis=-1)
+
+    return lambda q, k, i, j: turn(q, i) @ turn(k, j).swapaxes(2, 3) / 4
+
+
+NAMED += [
+    ("alibi.attend", ALIBI | SCALE, partial(less, np.max, 2), "largest_along_queries_subtracted"),
+    ("alibi.attend", ALIBI | SCALE, partial(less, np.min, 3), "rows_with_masked_keys_NaN"),
+    ("rope.scores", ROPE, in_terms(lambda a, b, c, s: (a * c + a * s, b * c - b * s)), "rotated_half_a_minus_b"),
+    (
+        "rope.scores",
+        ROPE,
+        in_terms(lambda a, b, c, s: (a * c - b * c, a * s + b * c)),
+        "rotate with a * cos - b * cos for a * cos - b * sin",
+    ),
+    ("t5.bucket", BOTH_SIDES, lambda o: ops.op("t5.bucket").spec(o, **BOTH_SIDES) + abs(o) % 4 / 8, "result_not_rounded"),
+    (
+        "alibi.attend",
+        ALIBI | SCALE,
+        lambda q, k, v, i, j: filled(offsets(i, j) < 0, q @ k.swapaxes(2, 3) / 4 + SLOPES * offsets(i, j), v),
+        "mask_strict and empty_row_uniform",
+    ),
+]
 LATER = ("norm_without_eps", "chunks_for_windows", "dealt_until_none_is_left")  # the first probe does not tell them
 LISTED, FITTED = [], []  # with the mistakes of an op, or with a hypothesis about the numbers
 for each in NAMED:
@@ -846,6 +886,7 @@ def called(name, question, got):
     """The mistake with this name; what takes longest to list is listed last."""
     for known in (
         lambda: question.op.mistakes | ops.further(question.op),
+        lambda: weightings.with_uniform_rows(question, got, (question.op.mistakes | ops.further(question.op)).items()),
         lambda: general.hypotheses(question),
         lambda: verdict.other_settings.hypotheses(question),
         lambda: not_computed(question, got),
@@ -855,7 +896,9 @@ def called(name, question, got):
         lambda: of_a_part(question, got, lambda: next(general.stages(question))),
         lambda: chain.from_iterable(read.hypotheses(question, got) for read in (indices, masks, distances, rearranged)),
         lambda: factors.hypotheses(question, got),
-        lambda: chain(weightings.hypotheses(question), weightings.in_16_bits(question, got)),
+        lambda: chain(
+            *(of(question, got) for of in (weightings.in_16_bits, weightings.shifted)), weightings.hypotheses(question)
+        ),
         lambda: chain(chain.from_iterable(waves.stages(question, got)), *phases.far_positions(question, got)),
     ):
         if mistake := dict(known()).get(name):
