@@ -340,8 +340,10 @@ def _parts(node: ast.expr) -> list[ast.expr]:
 
 def _regrouped(node: ast.expr) -> Iterator[ast.expr]:
     """The same operands with the parentheses moved: (a * b) ** c for a * b ** c; two calls in the other order: f(g(x)) for
-    g(f(x))."""
+    g(f(x)). An exponent takes in nothing: integers of Python would have too many digits."""
     match node:
+        case ast.BinOp(ast.BinOp(_, ast.Pow(), _), _, _):
+            pass
         case ast.BinOp(ast.BinOp(a, first, b), second, c) if (type(first), type(second)) not in SAME:
             yield ast.BinOp(a, first, ast.BinOp(b, second, c))
     match node:
