@@ -21,7 +21,7 @@ from posref.vectors.models import rms
 
 # settings that formulas compute with; the numbers that a mistake puts in their place carry an error too
 CONSTANTS = ("base", "max_bias", "alpha", "factor", "magnitude", "frequencies")
-ELEMENTS = 2**25  # of hypotheses, and of bounds, that a search computes, at least 2^13 each: so that no processor decides
+ELEMENTS = 2**26  # of hypotheses, and of bounds, that a search computes, at least 2^13 each: so that no processor decides
 FEW = 2**12  # elements of an answer up to which those of two mistakes are kept
 FIRST = 2  # ways of rounding that are always run
 FAR = 8  # times what these allow together: no other way was seen to allow so much
