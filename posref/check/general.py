@@ -553,12 +553,15 @@ def arrangements(question: Question, got: np.ndarray) -> Iterator[Named]:
 def _other_length(question: Question, got: np.ndarray, axis: int, name: str) -> Iterator[Named]:
     """One axis of another length: a part of the right entries, these among others, or those of inputs padded with zeros."""
     size, n = got.shape[axis], question.right.shape[axis]
+    right, bound, gauge = question.right, 2 * question.tolerance[question.models[-1]], question.gauge
+    some = lambda y, first: np.take(y, range(first, first + min(size, n)), axis=axis)  # noqa: E731
     ours = f"the {size} {name} of the result are {name}"
-    for first in range(n - size + 1):
+    for first in (i for i in range(n - size + 1) if distance(got, some(right, i), some(bound, i), gauge) <= 1):
         part = f"{first} to {first + size - 1}"
         change, words = partial(np.take, indices=range(first, first + size), axis=axis), f"of the right {n}"
         yield _arranged(f"{name} {part}", change, f"{ours} {part} {words}", "Return all, or ask for a part.")
-    for first in range(size - n + 1) if len(np.unique(question.right)) > 2 else ():
+    among = [i for i in range(size - n + 1) if distance(some(got, i), right, bound, gauge) <= 1]
+    for first in among if len(np.unique(right)) > 2 else ():
         part, words = f"{first} to {first + n - 1}", f"of the {size} {name} of the result"
         change = partial(_among, got, first, axis)
         yield _arranged(f"{name} {part} of {size}", change, f"{words} {part} are the right {n}", f"Return these {name} alone.")
