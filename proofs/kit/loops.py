@@ -367,7 +367,7 @@ class Tokens:
 
     def _slice(self, k):
         if (k.start is None) != (k.stop is None):
-            raise NotProved(f"a turn reads tokens from the first or to the last, of which it has those from {self.first} on")
+            raise NotProved(f"a turn reads tokens up to an open end; name both ends: those from {self.first} on are given")
         return slice(self._place(k.start), self._place(k.stop))
 
     def _place(self, k):
