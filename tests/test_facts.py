@@ -21,6 +21,12 @@ def test_rows_fit_their_schema(name):
     jsonschema.validate(facts.read(name), {**SCHEMA, "$ref": f"#/definitions/{name}"})
 
 
+def test_explain_reads_each_entry_of_a_family():
+    said = SCHEMA["definitions"]["family"]["properties"].keys() - {"note"}
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "posref" / "explain").glob("*.py"))
+    assert sorted(name for name in said if f'"{name}"' not in code) == []
+
+
 def test_findings_rest_on_what_is_there():
     """The right values are those of posref, theorems exist, and the page and README say what the rows say."""
     rows = facts.read("findings")["findings"]

@@ -91,7 +91,7 @@ def _limits(settings, row):
 
 def _formula(settings, rule, known):
     """A formula with its numbers filled in; a rule (key, formula, other) means `formula` if the key is set, else `other`."""
-    if isinstance(rule, tuple):
+    if isinstance(rule, list):
         rule = rule[2 if _first(settings, rule[0]) in (None, False) else 1]
     return re.sub(r"{([^}]+)}", lambda name: f"{_number(settings, name[1], known):.12g}", rule)
 

@@ -194,7 +194,7 @@ def _no_base(settings, groups):
     if _rotary(groups) and not inside and not any(settings.file.get(key) is not None for key in keys):
         bases = ", ".join(sorted({f"{group.base:g}" for group in _rotary(groups) if group.base}))
         rule = settings.family.get("parameters")
-        unread = settings.family.get("only", {}).get("rope_theta") == (None,) and rule != "internlm"
+        unread = settings.family.get("only", {}).get("rope_theta") == [None] and rule != "internlm"
         if rule in (*FIXED, "fixed") or unread:
             yield f"the base {bases} is fixed in the code of {FIXED.get(rule, settings.model_type)}; no key changes it"
         else:

@@ -48,6 +48,13 @@ def test_a_share_that_a_schedule_reads_and_the_code_does_not():
     assert not said("stops at the first call", model_type="llama", partial_rotary_factor=0.5)
 
 
+def test_a_base_without_a_key_is_told_from_one_that_a_key_may_change():
+    """Of GPT-J the rule of its parameters says it; of Moonvit and of Phi-1.5's own code, that no file may have the key."""
+    for model_type in ("gptj", "moonvit", "mixformer-sequential"):
+        assert any("no key changes it" in trap for trap in explain({"model_type": model_type})["traps"]), model_type
+    assert any("no rope_theta is given" in trap for trap in explain({"model_type": "llama"})["traps"])
+
+
 def test_features_that_rotate_are_named():
     """A proportional schedule leaves the last pairs alone; pairs of halves, (t, t + 32), then rotate at two places."""
     share = {"rope_type": "proportional", "rope_theta": 1e4, "partial_rotary_factor": 0.25}

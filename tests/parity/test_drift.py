@@ -358,7 +358,11 @@ WRONG = {
     "no gate": ("wavlm", {"gated": False}, "its scores"),
     "no bias of offsets": ("data2vec-vision", {"encoding_if": {}}, "its scores"),
     "bias of offsets of all layers": ("beit", {"encoding_if": {"use_relative_position_bias": "learned"}}, "its mask"),
-    "a window of both sides": ("longformer", {"window": {**families.HALVED, "plus": 2}}, "its scores"),
+    "a window of both sides": (
+        "longformer",
+        {"window": {**families.FAMILIES["longformer"]["window"], "plus": 2}},
+        "its scores",
+    ),
     "a window of blocks": ("longt5", {"window": {**families.FAMILIES["longt5"]["window"], "plus": 0}}, "mask"),
     "buckets of boxes": ("layoutlmv3", {"box_buckets": ("rel_pos_bins", "max_rel_pos")}, "its scores"),
     "buckets of places": ("udop", {"of_places": {"buckets": 30}}, "its output"),

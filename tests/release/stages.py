@@ -411,18 +411,29 @@ STAGES = {
     "drift": Stage(
         drift,
         (
-            *("posref/explain/families.py", "posref/explain/masks.py", "posref/explain/types.json", "tests/programs/drift.py"),
+            *("posref/facts/families.json", "posref/explain/masks.py", "posref/explain/types.json", "tests/programs/drift.py"),
             *("posref/explain/diffusers.py", "posref/explain/diffusers.json", "tests/programs/diffusion.py"),
         ),
     ),
-    "keys": Stage(keys, ("posref/explain", "tests/programs/changed_keys.py", "tests/programs/drift.py")),
+    "keys": Stage(
+        keys, ("posref/explain", "posref/facts/families.json", "tests/programs/changed_keys.py", "tests/programs/drift.py")
+    ),
     "coq": Stage(coq, ("proofs/kit/coq", "proofs/kit/export.py", "tests/release/coq.py")),
     "exp": Stage(exp, ("posref/fast/attention.py",)),
     "oldest": Stage(oldest, ("posref", "setup.cfg")),
     "newest": Stage(newest, ("posref", "setup.cfg")),
     "packages": Stage(packed, ("posref", *PACKAGING, ".github/workflows", "tests/programs/packages.py")),
     "consumers": Stage(consumers, ("examples/consumers", "tests/programs/consumers.py", "posref/check", "posref/vectors/*.py")),
-    "fuzz": Stage(fuzz, ("tests/programs/fuzz.py", "posref/explain", "posref/check/tensors.py", "posref/vectors/*.py")),
+    "fuzz": Stage(
+        fuzz,
+        (
+            "tests/programs/fuzz.py",
+            "posref/explain",
+            "posref/facts/families.json",
+            "posref/check/tensors.py",
+            "posref/vectors/*.py",
+        ),
+    ),
     "grids": Stage(grids, ("posref/ops", "posref/check", "posref/fast", "posref/_contract")),
     "questions": Stage(questions, OF_CHECK),
     "names": Stage(names, OF_CHECK),
