@@ -52,7 +52,7 @@ def attend(q, k, v, bias=None, *, low, high, kernel=fast._attend, divide=True, l
     For few queries it is merged from shards of this many tiles of keys.
     """
     (heads, n_query, dim), width = q.shape, v.shape[2]
-    q = q * rules.get("row_scale", np.ones(n_query, dtype=int))[:, None]
+    factor = rules.get("row_scale", np.ones(n_query, dtype=int))[:, None]
     bias = zeros(heads, 0) if bias is None else np.concatenate([bias[:, ::-1], zeros(heads, lanes)], axis=-1)
     few = kernel is fast._attend_few
     shards_ = -(-k.shape[1] // (shard * tile)) if few else 1
@@ -63,10 +63,10 @@ def attend(q, k, v, bias=None, *, low, high, kernel=fast._attend, divide=True, l
     maximum[...], denominator[...] = -(10**9) * symbol("unit", positive=True), 0
     maximum[0], denominator[0] = rules.get("sinks", maximum[0]), int("sinks" in rules)
     many = room("t", dim * lanes), room("s", (tile + 1) * lanes), room("a", (width + -width % 4) * lanes)
-    rooms, states = many, (out[0], maximum[0], denominator[0])
+    rooms, states = many, (out[0], maximum[0], denominator[0], np.broadcast_to(factor, (heads, n_query, 1)), divide)
     if few:
         rooms = (room("s", heads // k.shape[0] * n_query, tile + 2),)
-        q, states = q.reshape(-1, dim), (out.reshape(shards_, -1, width), maximum, denominator)
+        q, states = (q * factor).reshape(-1, dim), (out.reshape(shards_, -1, width), maximum, denominator)
     for x in (out, *rooms):
         x[...] = 0
     for first in range(2):
@@ -77,7 +77,7 @@ def attend(q, k, v, bias=None, *, low, high, kernel=fast._attend, divide=True, l
         shards.State(m[:, :n_query, None], d[:, :n_query, None], o) for m, d, o in zip(maximum, denominator, out, strict=True)
     )
     maximum, denominator, out = functools.reduce(shards.merge, parts)
-    if divide:
+    if divide and few:
         np.divide(out, denominator, out=out, where=(denominator > 0).astype(bool))
     return shards.State(maximum, denominator, out)
 
@@ -480,15 +480,19 @@ def begun_tiles(names):
     """The variables before the tiles of block w."""
     i = (names["blocks"] - 1 - names["w"] % names["blocks"]) * LANES_
     turns = one_of(lanes=(LANES_, LANE), queries=(names["n_query"] - i, LANE), features=(names["dim"], T))
-    given = {name: cells(name) for name in ("q", "turned", "sums")} | {name: Parts(name) for name in ("maximum", "denominator")}
+    given = {name: cells(name) for name in ("q", "factor", "turned", "sums")} | {
+        name: Parts(name) for name in ("maximum", "denominator")
+    }
     return Loop(fast._attend, 0, 1).before(names | given | {"LANES": LANES_, "range": turns})
 
 
-def written(names):
-    """The output after the tiles of a block."""
+def written(names, divide):
+    """What is left after the tiles of a block, and what the sums are divided by."""
     turns = one_of(rows=(names["rows"], LANE), width=(names["width"], FEATURE))
-    given = {name: cells(name) for name in ("sums", "out")} | {"LANES": LANES_, "range": turns}
-    return Loop(fast._attend, 0, 1).after(names | given)["out"]
+    given = {name: cells(name) for name in ("sums", "out", "products", "total")} | {"LANES": LANES_, "range": turns}
+    total = given["total"][LANE]
+    divisor = total if divide and total > 0 else 1
+    return Loop(fast._attend, 0, 1).after(names | given | {"divide": divide}), divisor
 
 
 def tiled():
@@ -514,8 +518,9 @@ def any_number_of_tiles():
     """Tile j .. j + count - 1 of the keys, as long as a tile or up to the end, is asked for the offsets (j + c) - (i + r) from
     low to high and no others, and reads the bias at n_key - 1 - offset, which is that of the offset, backwards. Keys before the
     first tile and from the end on are met by no query r < rows of the block. Block w has the lanes from i on of head
-    floor(w / blocks), i = (blocks - 1 - w mod blocks) lanes, as many as there are, with their maxima and denominators; their
-    sums begin at 0, and are written into the output of these queries."""
+    floor(w / blocks), i = (blocks - 1 - w mod blocks) lanes, as many as there are, times their factors, with their maxima and
+    denominators; their sums begin at 0, and are written into the output of these queries, with `divide` over the denominators
+    above 0."""
     names = dict(zip(f"{NUMBERS} {BLOCK}".split(), whole(f"{NUMBERS} {BLOCK}", positive=True), strict=True))
     n_query, heads, shared, blocks, w = (names[name] for name in ("n_query", "heads", "shared", "blocks", "w"))
     begun, turns = begun_blocks(names)
@@ -531,10 +536,14 @@ def any_number_of_tiles():
             array, (head, part) = block[kept].name
             prove_equal([head, part.start, part.stop], [w // blocks, i, i + LANES_])
             prove_that(array == name, f"the {name} of these queries")
-        prove_equal([block["turned"][T * LANES_ + LANE]], [entry("q", w // blocks, i + LANE, T)])
+        scaled = entry("q", w // blocks, i + LANE, T) * entry("factor", w // blocks, i + LANE, 0)
+        prove_equal([block["turned"][T * LANES_ + LANE]], [scaled])
         prove_equal([block["sums"][FEATURE * LANES_ + LANE]], [0])
-    out = written(names)[names["h"], names["i"] + LANE, FEATURE]
-    prove_equal([out], [entry("sums", FEATURE * LANES_ + LANE)])
+    for divide in (True, False):
+        for _, (left, divisor) in all_paths(lambda divide=divide: written(names, divide)):
+            out, at, divisor = left["out"], FEATURE * LANES_ + LANE, expression(divisor)
+            found = left["products"][LANE], out[names["h"], names["i"] + LANE, FEATURE]
+            prove_equal(found, [divisor, entry("sums", at) / divisor])
     for _, (names, called, turns) in all_paths(tiled):
         _, n_key, low, high, i, j, h, _, rows, *_, tile = (names[name] for name in NUMBERS.split())
         taken, head, start, after, before = (called["_adjust"][at] for at in (1, 4, 5, 6, 7))

@@ -468,7 +468,7 @@ def attend(kernel, q, k, v, bias, high, scale, softcap):
     out, top, total = zeros(1, n_query, width), zeros(1, n_query + lanes).view(Maxima), zeros(1, n_query + lanes)
     top[...] = -1e30
     rooms = zeros(d * lanes), zeros((fast.TILE + 1) * lanes), zeros((width + -width % 4) * lanes)
-    contents, states = [x.astype(object) for x in (k, v)], (out, top, total)
+    contents, states = [x.astype(object) for x in (k, v)], (out, top, total, np.ones((1, n_query, 1), object), False)
     if kernel is fast._attend_few:
         queries, states, rooms = queries[0], [x[None] for x in (out[0], top, total)], [zeros(n_query, fast.STRETCH + 2)]
     source(kernel)(queries, *contents, by_query, *states, softcap, 1 - n_query - n_key, high, 0, 1, *rooms)
