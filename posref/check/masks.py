@@ -67,7 +67,7 @@ class Rule(NamedTuple):
 def hypotheses(question: Question, got: np.ndarray) -> Iterator[Named]:
     """Row numbers read as positions in some comparisons; else the simplest rule that gives every element: a limit or an
     extension of the right mask, of the mask of a known mistake, or of no mask."""
-    if question.kind != "b" or got.shape != question.right.shape or got.ndim < 2:
+    if question.kind != "b" or got.shape != question.right.shape or got.ndim < 2 or not np.isin(got, (0, 1)).all():
         return
     found = _rows_for_positions(question, got) or _groups_joined(question, got)
     yield from found or ranked(question, got)[:1]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from posref import ops, vectors
-from posref.check import check, diagnose, edits, fitted, general, indices, tensors
+from posref.check import check, diagnose, edits, fitted, general, indices, masks, tensors
 from posref.check.engine import Question, distance
 from posref.check.other_settings import hypotheses as settings_tried
 from posref.check.ranged import models
@@ -129,6 +129,15 @@ def test_diagnose_refuses_garbage(case, dtype):
         same = right or not case.expected.any() or (name == "reversed" and report.ambiguous)
         assert not report.ok or same, (name, dtype, str(report))
         assert all(equals(question, name, got, each.name) for each in report.diagnosis), (name, dtype, str(report))
+
+
+@every([case for case in CASES if np.isin(case.expected, (0, 1)).all()], name=lambda case: case.id)
+def test_numbers_that_are_no_mask_follow_no_rule_of_masks(case):
+    op, arguments = ops.of_case(case)
+    question = Question(op, arguments, models("float16", arguments), right=case.expected, gauge=case.gauge)
+    noise = GARBAGE["noise"](case.expected.astype(float))
+    assert list(masks.hypotheses(question, noise)) == []
+    assert list(masks.hypotheses(question, np.where(case.expected, noise, 0))) == []
 
 
 def of_shapes(op, dtype):
