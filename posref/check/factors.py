@@ -51,7 +51,8 @@ def _mistake(name: str, words: str, remedy: str, law: Law) -> Named:
 def _of_rows(a: Arguments, factors: np.ndarray) -> Iterator[Found]:
     """Roots and powers of the position of a row, or of its number, and logarithms whose base is measured."""
     changed = np.abs(factors - 1) > NEAR
-    telling = len(np.unique(factors[changed])) >= LEAST and factors.shape[-1] == 1 < factors.shape[-2]
+    several = len(np.unique(factors[changed])) >= LEAST and np.ptp(factors[changed]) > 2 * NEAR * factors.max()
+    telling = several and factors.shape[-1] == 1 < factors.shape[-2]  # one factor, rounded, is no law of the position
     for name in (*(each for each in PLACED if each in a), "") if telling else ():
         at = _places(name, a, factors)
         if broadcast(at, factors.shape) is None:

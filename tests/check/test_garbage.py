@@ -101,6 +101,12 @@ def test_a_wide_bound_gives_a_factor_no_other_name():
     refused(*ops.of_case(vectors.case("attention/gradient/h4-d2/k-shared")), "bfloat16", pieces=["doubled"])
 
 
+def test_one_factor_that_few_bits_round_is_no_law_of_the_position():
+    """Around position 4096, ln(p) / ln 64 is 2 within what float16 rounds."""
+    op = ops.op("position_ids.self_extend")
+    refused(op, op.make(**settings(op)), "float16", pieces=["doubled"])
+
+
 def test_copies_of_numbers_of_8_bits_are_not_computed_in_8_bits():
     case = vectors.case("tupe/untied/h3-n5/reset")
     report = diagnose(case, 2 * case.expected, dtype="float32")
