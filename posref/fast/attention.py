@@ -2,12 +2,12 @@
 
 The matrix of scores is never stored: for each block of LANES queries the kernel reads the keys in tiles, and keeps the maximum,
 denominator and accumulator of every row (online softmax). Memory is O(n d) for copies of inputs that are rotated or not
-contiguous, O(h n) for the bias, and a few tiles per thread. Tiles outside the causal triangle or the window are
-skipped. A vector register holds numbers of many queries. With up to FEW queries, as in a decoding step, it holds numbers of
-many keys, and each key and value is read once for all heads that share it, two queries at a time; each shard of SHARD keys has
-its State, and the States are merged. In both cases results do not depend on `threads`.
+contiguous, O(h n) for the bias, and a few tiles per thread. Tiles outside the causal triangle or the window are skipped. A
+vector register holds numbers of many queries. With up to FEW queries, as in a decoding step, it holds numbers of many keys, and
+each key and value is read once for all heads that share it, two queries at a time; each shard of SHARD keys has its State, and
+the States are merged. In both cases results do not depend on `threads`.
 
-A NaN in queries or keys is found when the scores are computed, not by another pass over them. `out` is already changed then.
+A NaN in the keys is found when the scores are computed, not by another pass over the keys. `out` is already changed then.
 
 `partial_by_offset` stops before the division and returns a State of `posref.shards`, which `merge` joins with the States of
 other shards of the keys: ring attention and context parallelism compute it on each device.
@@ -73,7 +73,7 @@ PAIR = "pass the pair (cos, sin) of rope.tables; batched tables have one entry f
 PIECES = 8  # a thread, so that one that is held up leaves its rest to the others
 
 
-@twin(attention.attend_by_offset, finds=("q", "k"), query_tables=PAIR, key_tables=PAIR)
+@twin(attention.attend_by_offset, finds=("k",), query_tables=PAIR, key_tables=PAIR)
 def attend_by_offset(
     q,
     k,
@@ -112,7 +112,7 @@ def attend_by_offset(
     ).accumulator
 
 
-@twin(attention.attend_by_offset, finds=("q", "k"), query_tables=PAIR, key_tables=PAIR)
+@twin(attention.attend_by_offset, finds=("k",), query_tables=PAIR, key_tables=PAIR)
 def partial_by_offset(
     q,
     k,
@@ -166,9 +166,8 @@ def _stream(function, q, k, v, scale, biases, band, rules, turn, divide, out, th
     threads = _machine.thread_count(name, threads, size)
     shift = n_query - n_key if shift is None else int(shift)
     low, high = _band(n_query, n_key, causal, window, shift)
-    queries, keys, v = (np.require(x, dtype, "CA") for x in (q, k, v))
-    given = (queries, turn[0]), (keys, turn[1])
-    queries, keys = (x if pair is None else _turned(x, pair, turn[2], threads) for x, pair in given)
+    q, keys, v = (np.require(x, dtype, "CA") for x in (q, k, v))
+    q, keys = (x if pair is None else _turned(x, pair, turn[2], threads) for x, pair in ((q, turn[0]), (keys, turn[1])))
     factor = np.asarray(scale if row_scale is None else scale * row_scale, dtype)[..., None]
     rows, count = np.empty((heads, 0), dtype), max(0, n_query + n_key - 1) + LANES  # lanes without a query read LANES more
     if bias is not None:
@@ -181,7 +180,7 @@ def _stream(function, q, k, v, scale, biases, band, rules, turn, divide, out, th
     straight = shards == 1 and out.flags.carray
     sums = out[None] if straight else np.empty((shards, *out.shape), dtype)
     if few:
-        queries, sums[...] = queries * factor, 0
+        q, sums[...] = q * factor, 0
     factor = np.array(np.broadcast_to(factor, (*factor.shape[:-3], heads, n_query, 1)))
     maximum, denominator = _machine.on_a_line((2, shards, *batch, heads, n_query + -n_query % LANES), dtype)
     maximum[...], denominator[...] = np.finfo(dtype).min, 0
@@ -192,16 +191,14 @@ def _stream(function, q, k, v, scale, biases, band, rules, turn, divide, out, th
     softcap = None if softcap is None else dtype.type(softcap)
     calls = []
     for b in np.ndindex(*batch):
-        arrays = [_at(x, b) for x in (queries, keys, v)] + [_at(rows[..., None], b)[..., 0]]
+        arrays = [_at(x, b) for x in (q, keys, v)] + [_at(rows[..., None], b)[..., 0]]
         at = (slice(None) if few else 0, *b)
         arrays += [x[at] for x in (sums, maximum, denominator)]
         arrays += [] if few else [_at(factor, b), divide]
         calls += [(kernel, *arrays, softcap, low, high, first, step) for first in range(step)]
     _machine.run(_piece, calls, threads)
     maximum, denominator = (x[..., :n_query, None] for x in (maximum, denominator))
-    ends = ((-high, n_key - low), (low, n_query + high)) if maximum.size > 0 and n_key > 0 else ((0, 0), (0, 0))
-    met = [slice(max(0, first), max(0, end)) for first, end in ends]
-    _search(function, {"q": q, "k": k}, met, maximum, denominator)
+    _search(function, k, slice(max(0, low), max(0, n_query + high) if maximum.size > 0 else 0), maximum, denominator)
     maximum, denominator, sums = functools.reduce(merge, map(State, maximum, denominator, sums))
     if divide and few:
         np.divide(sums, np.where(denominator > 0, denominator, 1), out=sums)  # where=, a condition for each number, is slower
@@ -231,20 +228,14 @@ def _piece(kernel, q, k, v, bias, out, *rest):
     kernel(q, k, v, bias, out, *rest, *rooms)
 
 
-def _search(function, arrays, met, maximum, denominator):
-    """ValueError for queries and keys that are not finite; if the kernel `met` one of them, a denominator is NaN."""
-    unmet = [
-        x[..., part, :]
-        for x, each in zip(arrays.values(), met, strict=True)
-        for part in (slice(each.start), slice(each.stop, None))
-    ]
-    if not all(np.isfinite(x).all() for x in (maximum, denominator, *unmet)):
-        for name, x in arrays.items():
-            if not np.isfinite(x).all():
-                raise function.contract.not_finite(name, x)
+def _search(function, k, met, maximum, denominator):
+    """ValueError for keys that are not finite; if the kernel read one, a denominator is NaN."""
+    if not all(np.isfinite(x).all() for x in (maximum, denominator, k[..., : met.start, :], k[..., met.stop :, :])):
+        if not np.isfinite(k).all():
+            raise function.contract.not_finite("k", k)
         raise ValueError(
-            f"{function.contract.where}: scores are NaN or infinite: factors are too large for {maximum.dtype} or tables not "
-            "finite; make them smaller, or pass float64"
+            f"{function.contract.where}: scores are NaN or infinite: factors are too large for {k.dtype} or tables not finite; "
+            "make them smaller, or pass float64"
         )
 
 

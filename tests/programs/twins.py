@@ -87,6 +87,8 @@ REASONS = """
 *attention._stream: rows, count = *n_key - 1) *  ->  *n_key + 1) * | the last block reads LANES - 1 zeros
 *attention._stream: rows, count = *max(0, *  ->  *max(*1, * | without a pair of a query and a key nothing of it is read
 *attention._extended: rule = *strict=True*  ->  *strict=False* | three arrays have three shapes
+*attention._stream: few = n_query <= *  ->  *n_query < * | for FEW queries both kernels are right
+*attention._stream: factor = *n_query, 1)))  ->  *n_query, 2))) | the kernel reads the first of two equal numbers
 *attention._stream: shards = *  ->  *max(2, * | a shard without keys adds nothing
 *attention._stream: shards = *else 1  ->  *else 2 | a shard without keys adds nothing
 *attention._stream: straight = shards == 1 *  ->  straight = shards == 0 * | sums of their own are copied to out
